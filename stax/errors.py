@@ -1,0 +1,100 @@
+"""Every exception of stax, and how one is shown.
+
+A message is one sentence; then the user's own lines, underlined, cause first; then facts that can be checked by hand;
+then one hint.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from stax.source import Span
+
+Place = tuple[Span | None, str]
+
+
+class StaxError(Exception):
+    """What all errors of stax are. `places` are spans with a word on each; `facts` and `hint` are lines of text."""
+
+    def __init__(
+        self, message: str, places: Sequence[Place] = (), facts: Sequence[str] = (), hint: str | None = None
+    ) -> None:
+        self.message, self.places, self.facts, self.hint = message, tuple(places), tuple(facts), hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        for span, word in self.places:
+            if span is not None:
+                lines += _shown(span, word)
+        lines += [f"  {fact}" for fact in self.facts]
+        if self.hint is not None:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[type[StaxError], tuple[str, tuple[Place, ...], tuple[str, ...], str | None]]:
+        return type(self), (self.message, self.places, self.facts, self.hint)
+
+
+class UserError(StaxError):
+    """The program or its schedule is at fault."""
+
+
+class DefinitionError(UserError):
+    """An algorithm is not well formed."""
+
+
+class BoundsError(UserError):
+    """A region cannot be inferred, or an access lies outside what it reads or writes."""
+
+
+class UnsupportedError(UserError):
+    """stax has no way to do this, or not yet."""
+
+
+class ScheduleError(UserError):
+    """A schedule is not well formed, or names what is not there."""
+
+
+class LegalityError(ScheduleError):
+    """A schedule would change a value, or could not be proved not to."""
+
+
+class RunError(StaxError):
+    """Compiling or running failed."""
+
+
+class ArgumentError(RunError):
+    """An array or scalar given to a kernel is not what it takes."""
+
+
+class BackendError(RunError):
+    """A compiler or the loader failed."""
+
+
+class DeviceError(RunError):
+    """A device or its memory failed."""
+
+
+class InternalError(StaxError):
+    """A fault of stax: please report it."""
+
+
+class StaxWarning(UserWarning):
+    """Something legal that is probably not meant."""
+
+
+def _shown(span: Span, word: str) -> list[str]:
+    text = span.text
+    name = os.path.relpath(span.file) if os.path.isabs(span.file) and span.file.startswith(os.getcwd()) else span.file
+    lines = [f"  {name}:{span.line}"]
+    if text:
+        number = f"{span.line:>6} | "
+        lines.append(number + text)
+        end = span.end if span.end > span.column else len(text)
+        start = span.column if span.end else len(text) - len(text.lstrip())
+        lines.append(" " * (len(number) - 2) + "| " + " " * start + "^" * max(1, end - start) + f" {word}")
+    else:
+        lines[-1] += f": {word}"
+    return lines

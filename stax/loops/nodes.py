@@ -1,0 +1,137 @@
+"""The program as loops and buffers, before any machine is chosen.
+
+Values are those of `expr` with `Local`, `Param`, `Size`, `Ramp` and `Load` as leaves; positions, sizes and loop bounds
+have dtype `index`. A `VECTOR` loop is a loop until `lower.vectorize_loops` turns it into an axis of its body's values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from stax.dtypes import DType
+from stax.expr.nodes import Axes, BinaryOp, Expr, Local, Param, Size
+from stax.source import Span
+
+
+class LoopKind(Enum):
+    """How the iterations of a loop relate."""
+
+    SERIAL = "serial"
+    PARALLEL = "parallel"
+    VECTOR = "vector"
+    UNROLL = "unroll"
+
+
+class Role(Enum):
+    """Who owns a buffer. Arguments have run-time byte strides; scratch is dense, row major."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    TABLE = "table"
+    SCRATCH = "scratch"
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """An array in memory; `shape` is made of sizes, and for scratch of outer loop variables too."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    role: Role
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocate:
+    """Scratch for the rest of the block, private to the iteration of the loops around it; undefined at first."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Let:
+    """Bind `name` for the rest of the block; never rebound."""
+
+    name: Local
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """Write `value` where all of `mask` hold; with `atomic`, combine it into memory cell by cell."""
+
+    buffer: str
+    index: tuple[Expr, ...]
+    value: Expr
+    mask: tuple[Expr, ...] = ()
+    atomic: BinaryOp | None = None
+    span: Span | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carry:
+    """A value handed from one iteration to the next; after the loop `name` is the last one (`init` if none ran)."""
+
+    name: Local
+    init: Expr
+    next: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For:
+    """`body` for var = start, ..., start + extent - 1; nothing where extent <= 0. Then each carry takes its `next`.
+
+    `down` runs the same values from last to first. `width` is a constant that `extent` does not exceed, given for
+    VECTOR and UNROLL. A PARALLEL loop carries nothing.
+    """
+
+    var: Local
+    start: Expr
+    extent: Expr
+    kind: LoopKind
+    body: Block
+    carries: tuple[Carry, ...] = ()
+    width: int | None = None
+    down: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If:
+    """`then` or `orelse`, by one scalar condition; no value leaves."""
+
+    cond: Expr
+    then: Block
+    orelse: Block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Statements in order."""
+
+    stmts: tuple[Stmt, ...] = ()
+
+
+Stmt: TypeAlias = Allocate | Let | Store | For | If | Block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """Loops over buffers. `buffers` are the arguments; `scalars` the Params and Sizes the body may use.
+
+    `axes` is the nest order of all tiles, outermost first; every value's axes are a subsequence of it.
+    """
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    scalars: tuple[Param | Size, ...]
+    body: Block
+    axes: Axes = ()
+
+    def buffer(self, name: str) -> Buffer:
+        """Return the argument called `name`."""
+        for b in self.buffers:
+            if b.name == name:
+                return b
+        raise KeyError(name)

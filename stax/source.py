@@ -1,0 +1,45 @@
+"""Where in the user's files a thing was written."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from dataclasses import dataclass
+from types import CodeType, FrameType
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of one source line; columns count from 0, `end` is exclusive, 0 where unknown."""
+
+    file: str
+    line: int
+    column: int = 0
+    end: int = 0
+
+    @property
+    def text(self) -> str:
+        """The source line, or nothing where the file cannot be read."""
+        return linecache.getline(self.file, self.line).rstrip("\n")
+
+
+def here() -> Span | None:
+    """Return the place in the nearest frame outside stax."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    return _place(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def _place(code: CodeType, instruction: int, line: int) -> Span:
+    for k, (first, last, column, end) in enumerate(code.co_positions()):
+        if k == instruction // 2:
+            if first is not None and column is not None and end is not None:
+                return Span(code.co_filename, first, column, end if first == last else 0)
+            break
+    return Span(code.co_filename, line)
