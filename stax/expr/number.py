@@ -10,7 +10,7 @@ from stax.expr.nodes import (
     Binary, Bitcast, Broadcast, Call, Cast, Const, Dot, Expr, Load, Local, Param, Ramp, Read, Reduce, Select, Size, Unary,
     Var,
 )  # fmt: skip
-from stax.expr.walk import children, postorder
+from stax.expr.walk import children
 
 
 class Numbering:
@@ -31,11 +31,17 @@ class Numbering:
         found = self._by_id.get(id(expr))
         if found is not None:
             return found[1]
-        for node in postorder((expr,)):
-            if id(node) not in self._by_id:
-                below = tuple(self._by_id[id(c)][1] for c in children(node))
-                number = self._by_key.setdefault((*_head(node), below), len(self._by_key))
-                self._by_id[id(node)] = (node, number)
+        stack = [expr]
+        while stack:
+            node = stack[-1]
+            new = [c for c in children(node) if id(c) not in self._by_id]
+            if new:
+                stack += new
+                continue
+            stack.pop()
+            below = tuple(self._by_id[id(c)][1] for c in children(node))
+            number = self._by_key.setdefault((*_head(node), below), len(self._by_key))
+            self._by_id[id(node)] = (node, number)
         return self._by_id[id(expr)][1]
 
 
