@@ -14,7 +14,7 @@ I32 = dtypes.int32
 
 
 def nest() -> tuple[For, Local]:
-    """A loop with scratch, a Let, a carry and a branch."""
+    """Return a loop with scratch, a Let, a carry and a branch."""
     i, t, acc, n = (build.local(name) for name in ("i", "t", "acc", "n"))
     scratch = Buffer("s", dtypes.index, (build.index(4),), Role.SCRATCH)
     body = Block(
