@@ -1,0 +1,328 @@
+"""What the lines of a schedule add up to: the nest of each stage, and where each Func is computed and kept.
+
+Lines are replayed in order, and each sees the loops as they stand. What no later line could repair is refused at its
+line; what the lines must add up to is refused at the end. Whether values stay the same is for `legality` to say.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
+
+from stax.algorithm.nodes import Func, Pipeline
+from stax.errors import ScheduleError, StaxWarning
+from stax.expr import walk
+from stax.schedule import directives as said
+from stax.schedule.directives import Directive, Line, StageRef
+from stax.schedule.nest import Nest, apply, closest, followed, initial, missing_loop
+from stax.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Computed before its readers, whole; as a place to keep values: as long as the kernel runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """Computed wherever it is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Computed in each iteration of `loop` of `consumer`.
+
+    `store` is where the values are kept: Root, a loop around it of some stage, or, where None, that same loop.
+    """
+
+    consumer: StageRef
+    loop: str
+    store: Root | tuple[StageRef, str] | None = None
+
+
+Placement: TypeAlias = Root | Inline | At
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """`placements` has the Funcs that some line places; `nests` has every stage of the program."""
+
+    placements: dict[str, Placement]
+    nests: dict[StageRef, Nest]
+    lines: tuple[Line, ...]
+
+
+def resolve(pipeline: Pipeline, lines: Iterable[Line], warn: bool = False) -> Resolved:
+    """Return what `lines` add up to on `pipeline`.
+
+    With `warn`, also say with a StaxWarning where loops of a definition are scheduled and those of its updates are not.
+    Raises ScheduleError for a line that no later one could repair, and for a whole that does not fit together.
+    """
+    replay = Replay(pipeline)
+    for line in lines:
+        replay.step(line)
+    return replay.finish(warn)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A store level, and where it was said."""
+
+    where: Root | tuple[StageRef, str]
+    span: Span | None
+
+
+class Replay:
+    """A schedule as far as its lines have come; a line that is refused leaves it unchanged."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self.funcs = {f.name: f for f in pipeline.funcs}
+        self.nests = {
+            StageRef(f.name, k): initial(f, k) for f in pipeline.funcs for k in range(len(f.updates) + 1)
+        }  # fmt: skip
+        self.lines: list[Line] = []
+        self._places: dict[str, tuple[Placement, Span | None]] = {}
+        self._kept: dict[str, _Kept] = {}
+        self._reads: dict[StageRef, frozenset[str]] = {}
+
+    def stage(self, name: str, stage: int, span: Span | None) -> StageRef:
+        """Return the stage; ScheduleError where the program has none such."""
+        func = self.funcs.get(name)
+        if func is None:
+            raise _no_func(self.pipeline, name, span)
+        if stage > len(func.updates):
+            count = len(func.updates)
+            raise ScheduleError(
+                f"Func {name!r} has no update {stage - 1}", [(func.span, "defined here"), (span, "scheduled here")],
+                [f"{name!r} has {count} update{'s' * (count != 1)}, counted from 0"],
+            )  # fmt: skip
+        return StageRef(name, stage)
+
+    def step(self, line: Line) -> None:
+        """Take `line` in."""
+        at = self.stage(line.at.func, line.at.stage, line.directive.span)
+        directive = line.directive
+        match directive:
+            case said.Inline() | said.ComputeRoot() | said.ComputeAt() | said.StoreAt() | said.StoreRoot():
+                if at.stage:
+                    name = _word(directive)
+                    raise ScheduleError(
+                        f"{name} places a whole Func, not one of its updates", [(directive.span, "here")],
+                        hint=f"say it of s[{at.func!r}]",
+                    )  # fmt: skip
+                self._place(at.func, directive)
+            case _:
+                try:
+                    self.nests[at] = apply(self.nests[at], directive)
+                except ScheduleError as error:
+                    message = f"{at}: {error.message}"
+                    raise ScheduleError(message, error.places, error.facts, error.hint) from None
+                self._follow(at, followed(directive))
+        self.lines.append(line)
+
+    def finish(self, warn: bool) -> Resolved:
+        """Return what the lines add up to, refusing what does not fit together."""
+        placements = {name: self._placement(name) for name in self._places}
+        for name, kept in self._kept.items():
+            if name not in self._places:
+                raise ScheduleError(
+                    f"Func {name!r} is kept at a loop, but no line says where it is computed", [(kept.span, "here")],
+                    hint="add compute_at(...) or compute_root()",
+                )  # fmt: skip
+        for name in placements:
+            self._fits(name, placements)
+        if warn:
+            self._warn_of_forgotten_updates()
+        return Resolved(placements, dict(self.nests), tuple(self.lines))
+
+    def _place(self, func: str, directive: said.PlaceDirective) -> None:
+        span = directive.span
+        match directive:
+            case said.Inline():
+                self._places[func] = (Inline(), span)
+            case said.ComputeRoot():
+                self._places[func] = (Root(), span)
+            case said.ComputeAt(consumer=consumer, stage=stage, loop=loop, store=store):
+                reader = self._reader(func, consumer, stage, (loop,) if store is None else (loop, store), span)
+                if store is not None:
+                    self._kept[func] = _Kept((reader, store), span)
+                self._places[func] = (At(reader, loop), span)
+            case said.StoreAt(consumer=consumer, stage=stage, loop=loop):
+                self._kept[func] = _Kept((self._reader(func, consumer, stage, (loop,), span), loop), span)
+            case said.StoreRoot():
+                self._kept[func] = _Kept(Root(), span)
+            case _:
+                assert_never(directive)
+
+    def _reader(
+        self, func: str, consumer: str, stage: int | None, loops: tuple[str, ...], span: Span | None
+    ) -> StageRef:
+        """Return the stage of `consumer` that reads `func`, itself or through others, and has all of `loops`."""
+        if consumer not in self.funcs:
+            raise _no_func(self.pipeline, consumer, span)
+        if consumer == func:
+            raise ScheduleError(f"Func {func!r} cannot be computed inside its own loops", [(span, "here")])
+        if stage is not None:
+            asked = self.stage(consumer, stage, span)
+            readers = [asked] if self._uses(asked, func) else []
+        else:
+            stages = [StageRef(consumer, k) for k in range(len(self.funcs[consumer].updates) + 1)]
+            readers = [s for s in stages if func in self._direct(s)] or [s for s in stages if self._uses(s, func)]
+        if not readers:
+            who = consumer if stage is None else str(StageRef(consumer, stage))
+            raise ScheduleError(
+                f"{who!r} does not read Func {func!r}, so {func!r} has no place in its loops",
+                [(self.funcs[func].span, "defined here"), (span, "placed here")], self._who_reads(func),
+            )  # fmt: skip
+        for reader in reversed(readers):
+            if all(self.nests[reader].place(loop) is not None for loop in loops):
+                return reader
+        last = readers[-1]
+        dead = next(loop for loop in loops if self.nests[last].place(loop) is None)
+        raise missing_loop(dead, str(last), self.nests[last], span)
+
+    def _who_reads(self, func: str) -> list[str]:
+        readers = [str(s) for s in self.nests if s.func != func and func in self._direct(s)]
+        return [f"{func!r} is read by {', '.join(readers)}" if readers else f"{func!r} is read by no Func"]
+
+    def _direct(self, stage: StageRef) -> frozenset[str]:
+        """Return the names that the stage reads."""
+        if stage not in self._reads:
+            self._reads[stage] = frozenset(r.source for r in walk.reads(_roots(self.funcs[stage.func], stage.stage)))
+        return self._reads[stage]
+
+    def _uses(self, stage: StageRef, func: str) -> bool:
+        """Return whether `stage` needs `func`, through Funcs other than its own."""
+        seen = {stage.func}
+        ahead = list(self._direct(stage))
+        while ahead:
+            name = ahead.pop()
+            if name == func:
+                return True
+            if name in self.funcs and name not in seen:
+                seen.add(name)
+                for k in range(len(self.funcs[name].updates) + 1):
+                    ahead += self._direct(StageRef(name, k))
+        return False
+
+    def _follow(self, stage: StageRef, moved: dict[str, str]) -> None:
+        if not moved:
+            return
+        for name, (place, span) in self._places.items():
+            if isinstance(place, At) and place.consumer == stage and place.loop in moved:
+                self._places[name] = (replace(place, loop=moved[place.loop]), span)
+        for name, kept in self._kept.items():
+            if isinstance(kept.where, tuple) and kept.where[0] == stage and kept.where[1] in moved:
+                self._kept[name] = _Kept((stage, moved[kept.where[1]]), kept.span)
+
+    def _placement(self, name: str) -> Placement:
+        place, _ = self._places[name]
+        kept = self._kept.get(name)
+        if kept is None or (isinstance(place, Root) and isinstance(kept.where, Root)):
+            return place
+        if isinstance(place, At):
+            own = kept.where == (place.consumer, place.loop)
+            return At(place.consumer, place.loop, None if own else kept.where)
+        what = "inlined" if isinstance(place, Inline) else "computed whole, before its readers"
+        raise ScheduleError(
+            f"Func {name!r} is {what}, and cannot be kept at a loop",
+            [(self._places[name][1], "computed so here"), (kept.span, "kept so here")], hint="add compute_at(...)",
+        )  # fmt: skip
+
+    def _fits(self, name: str, placements: dict[str, Placement]) -> None:
+        place, span = placements[name], self._places[name][1]
+        match place:
+            case Root():
+                return
+            case Inline():
+                self._can_be_inlined(self.funcs[name], span)
+            case At():
+                self._lies_inside(name, place, placements, span)
+            case _:
+                assert_never(place)
+
+    def _can_be_inlined(self, func: Func, span: Span | None) -> None:
+        why: str | None = None
+        if func.name in self.pipeline.outputs:
+            why = "it is an output"
+        elif func.updates:
+            why = "it has updates"
+        elif func.name in self._direct(StageRef(func.name)) or any(func.name in g for g in self.pipeline.groups):
+            why = "it is a recurrence"
+        if why is not None:
+            raise ScheduleError(
+                f"Func {func.name!r} cannot be inlined: {why}", [(func.span, "defined here"), (span, "inlined here")],
+                hint="compute_root() or compute_at(...)",
+            )  # fmt: skip
+        for line in self.lines:
+            if line.at.func == func.name and isinstance(line.directive, said.LoopDirective):
+                raise ScheduleError(
+                    f"Func {func.name!r} is inlined, so it has no loops to schedule",
+                    [(span, "inlined here"), (line.directive.span, "scheduled here")], hint="leave out one of the two",
+                )  # fmt: skip
+
+    def _lies_inside(self, name: str, place: At, placements: dict[str, Placement], span: Span | None) -> None:
+        """Refuse a Func that is placed at a loop of itself, or of none, or kept inside where it is computed."""
+        around: set[tuple[StageRef, str]] = set()
+        here, seen = place, {name}
+        while True:
+            nest = self.nests[here.consumer]
+            depth = nest.place(here.loop)
+            if depth is None:
+                raise missing_loop(here.loop, str(here.consumer), nest, span)
+            around |= {(here.consumer, loop.name) for loop in nest.loops[: depth + 1]}
+            outer = here.consumer.func
+            if outer in seen:
+                raise ScheduleError(f"Funcs {sorted(seen)} are placed in each other's loops", [(span, "here")])
+            seen.add(outer)
+            above = placements.get(outer)
+            if isinstance(above, Inline):
+                raise ScheduleError(
+                    f"Func {outer!r} is inlined, so nothing can be computed in its loops",
+                    [(self._places[outer][1], "inlined here"), (span, "placed in it here")],
+                )  # fmt: skip
+            if not isinstance(above, At):
+                break
+            here = above
+        known = above is not None or outer in self.pipeline.outputs
+        if isinstance(place.store, tuple) and place.store not in around and (known or place.store[0].func in seen):
+            stage, loop = place.store
+            raise ScheduleError(
+                f"Func {name!r} is computed outside the loop {loop!r} of {stage} where it is kept",
+                [(span, "computed here"), (self._kept[name].span, "kept here")],
+                hint="keep it at the same loop or one further out",
+            )  # fmt: skip
+
+    def _warn_of_forgotten_updates(self) -> None:
+        touched = {line.at for line in self.lines if isinstance(line.directive, said.LoopDirective)}
+        for func in self.funcs.values():
+            stages = [StageRef(func.name, k + 1) for k in range(len(func.updates))]
+            if stages and StageRef(func.name) in touched and not touched.intersection(stages):
+                text = (
+                    f"the loops of {func.name!r} are scheduled for its definition only: those of "
+                    f"{', '.join(map(str, stages))} stay as they are (s[{func.name!r}].update(0) has them)"
+                )
+                warnings.warn(text, StaxWarning, stacklevel=4)
+
+
+def _roots(func: Func, stage: int) -> tuple[walk.Expr, ...]:
+    if stage == 0:
+        return func.values
+    update = func.updates[stage - 1]
+    bounds = tuple(e for r in update.domain for e in (r.lo, r.hi))
+    return (*update.index, *update.values, *bounds, *(() if update.where is None else (update.where,)))
+
+
+def _no_func(pipeline: Pipeline, name: str, span: Span | None) -> ScheduleError:
+    known = [f.name for f in pipeline.funcs]
+    if name in (i.name for i in pipeline.inputs):
+        return ScheduleError(f"{name!r} is an Input, which has no loops", [(span, "here")])
+    facts = [f"Funcs of the program: {', '.join(map(repr, known[:12]))}{', ...' * (len(known) > 12)}"]
+    return ScheduleError(f"the program has no Func {name!r}", [(span, "here")], facts, closest(name, known))
+
+
+def _word(directive: Directive) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in type(directive).__name__)[1:]
