@@ -1,0 +1,28 @@
+"""What happens where machine code cannot be had: raise when strict, else interpret the loop program and warn."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from stax.errors import StaxError, StaxWarning
+from stax.loops.nodes import Program
+from stax.runtime.arguments import Bound
+
+Runner: TypeAlias = Callable[[Bound, int], None]
+
+
+def interpreted(program: Program, error: StaxError) -> Runner:
+    """Return a runner that interprets `program`, after a warning that says why there is no machine code."""
+    interpreter: Any = importlib.import_module("stax.loops.interpret")
+    warnings.warn(
+        StaxWarning(f"`{program.name}` is interpreted, slowly, as there is no machine code for it: {error.message}"),
+        stacklevel=4,
+    )
+
+    def run(bound: Bound, threads: int) -> None:
+        interpreter.interpret(program, bound.arrays, bound.sizes, bound.scalars)
+
+    return run

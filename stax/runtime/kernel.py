@@ -1,0 +1,241 @@
+"""What users call: a compiled program, with one version of its machine code for each kind of array layout seen."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from stax.backends.artifact import OUT_OF_MEMORY, Artifact, Facts, Slot, SlotKind
+from stax.dtypes import DType
+from stax.errors import ArgumentError, BackendError, DeviceError, InternalError, UnsupportedError
+from stax.loops.nodes import Program
+from stax.runtime.arguments import Arguments, Bound, address, facts_of
+from stax.runtime.fallback import Runner, interpreted
+from stax.runtime.load import Code, load
+from stax.runtime.pool import pool
+from stax.runtime.signature import Signature
+
+MOST_VERSIONS = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Build:
+    """What the compiler gives a Kernel.
+
+    `respecialise` makes the code that takes some facts for granted; `program` is interpreted where that fails, unless
+    `strict_native`. `source` gives a text by its kind ("loops", "llvm", "asm"); `symbols` are what code imports.
+    """
+
+    signature: Signature
+    respecialise: Callable[[Facts], Artifact]
+    program: Program | None = None
+    source: Callable[[str], str] | None = None
+    schedule: Any = None
+    contract: str = "bitwise"
+    provenance: Mapping[str, str] = field(default_factory=dict[str, str])
+    threads: int = 1
+    strict_native: bool = False
+    symbols: Callable[[], Mapping[str, int]] = field(default=lambda: pool().symbols)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """How many versions a kernel has, how many calls it served, and whether it is interpreted."""
+
+    versions: int
+    calls: int
+    interpreted: bool
+
+
+class Kernel:
+    """A compiled program: call it with arrays, in the order of `signature` or by name.
+
+    At a call, `out=` gives arrays to write, `shape=` and `origin=` the box to compute, `threads=` how many threads may
+    run, and `overlap="copy"` allows an output that shares memory with an input. Several threads may call one Kernel.
+    """
+
+    def __init__(self, build: Build) -> None:
+        self._build = build
+        self._arguments = Arguments(build.signature)
+        self._tables = frozenset(t.name for t in build.signature.tables)
+        self._versions: dict[Facts, Runner] = {}
+        self._interpreted: Runner | None = None
+        self._lock = threading.Lock()
+        self._calls = 0
+
+    def __call__(
+        self,
+        *args: Any,
+        out: Any = None,
+        shape: Any = None,
+        origin: Any = None,
+        threads: int | None = None,
+        overlap: str = "refuse",
+        **named: Any,
+    ) -> Any:
+        """Return the output array, or a tuple of them."""
+        count = self._threads(threads)
+        bound = self._arguments.bind(args, named, out, shape, origin, overlap)
+        self._calls += 1
+        self._runner(bound)(bound, count)
+        return bound.results
+
+    def bind(
+        self,
+        *args: Any,
+        out: Any = None,
+        shape: Any = None,
+        origin: Any = None,
+        threads: int | None = None,
+        **named: Any,
+    ) -> BoundKernel:
+        """Return the kernel with these arguments, checked once: each call runs it on the same arrays.
+
+        Outputs that are not given are allocated once and written by every call.
+        """
+        count = self._threads(threads)
+        bound = self._arguments.bind(args, named, out, shape, origin)
+        return BoundKernel(self._runner(bound), bound, count)
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.signature}>"
+
+    @property
+    def signature(self) -> Signature:
+        """What it takes and gives; printed, one line."""
+        return self._build.signature
+
+    @property
+    def schedule(self) -> Any:
+        """The schedule it was compiled with."""
+        return self._build.schedule
+
+    @property
+    def contract(self) -> str:
+        """How its values keep to the definition: "bitwise", or "reassociates" where sums may be reordered."""
+        return self._build.contract
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        """What it was made with: "backend" is "interpreter" where machine code could not be had."""
+        made = {} if self._interpreted is None else {"backend": "interpreter"}
+        return {"backend": "llvm", **self._build.provenance, **made}
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """What each compiled version takes for granted of its arrays, and is only called where it holds."""
+        return tuple(_guard(facts) for facts in self._versions)
+
+    def source(self, kind: str = "loops") -> str:
+        """Return the program as text: "loops", "llvm" or "asm"."""
+        if self._build.source is None:
+            raise UnsupportedError("this kernel keeps no source")
+        return self._build.source(kind)
+
+    def cache_info(self) -> CacheInfo:
+        """Return how many versions there are and how many calls they served."""
+        return CacheInfo(len(self._versions), self._calls, self._interpreted is not None)
+
+    def _threads(self, threads: int | None) -> int:
+        if threads is None:
+            return self._build.threads
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"threads= is {threads!r}, and must be an integer of at least 1")
+        return threads
+
+    def _runner(self, bound: Bound) -> Runner:
+        if self._interpreted is not None:
+            return self._interpreted
+        facts = facts_of((name, array) for name, array in bound.arrays.items() if name not in self._tables)
+        facts = Facts(facts.dense | self._tables, facts.aligned | self._tables)
+        found = self._versions.get(facts)
+        return found if found is not None else self._made(facts)
+
+    def _made(self, facts: Facts) -> Runner:
+        with self._lock:
+            if len(self._versions) >= MOST_VERSIONS:
+                facts = Facts(self._tables, self._tables)
+            found = self._interpreted or self._versions.get(facts)
+            if found is not None:
+                return found
+            try:
+                artifact = self._build.respecialise(facts)
+                made = _machine_code(self._build.signature, artifact, self._build.symbols())
+            except (BackendError, UnsupportedError) as error:
+                if self._build.strict_native or self._build.program is None:
+                    raise
+                made = self._interpreted = interpreted(self._build.program, error)
+                return made
+            self._versions = {**self._versions, facts: made}
+            return made
+
+
+class BoundKernel:
+    """A kernel and its arguments: a call without any runs it, and returns the same output arrays each time."""
+
+    def __init__(self, run: Runner, bound: Bound, threads: int) -> None:
+        self._run, self._bound, self._threads = run, bound, threads
+
+    def __call__(self) -> Any:
+        """Run once more and return the outputs."""
+        self._run(self._bound, self._threads)
+        return self._bound.results
+
+
+def _machine_code(signature: Signature, artifact: Artifact, symbols: Mapping[str, int]) -> Runner:
+    code = load(artifact.code, (artifact.entry,), symbols)
+    entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(code.addresses[artifact.entry])
+    types = {s.name: s.dtype for s in signature.scalars}
+    words = ctypes.c_int64 * len(artifact.slots)
+
+    def run(bound: Bound, threads: int, keep: Code = code) -> None:
+        record = (ctypes.c_int64 * 4)()
+        block = words(*[_word(slot, bound, types, threads, record) for slot in artifact.slots])
+        result = entry(ctypes.addressof(block))
+        if result != 0:
+            raise _failure(signature, result, list(record))
+
+    return run
+
+
+def _word(slot: Slot, bound: Bound, types: Mapping[str, DType], threads: int, record: ctypes.Array[Any]) -> int:
+    match slot.kind:
+        case SlotKind.POINTER:
+            return address(bound.arrays[slot.name])
+        case SlotKind.STRIDE:
+            return bound.arrays[slot.name].strides[slot.dim]
+        case SlotKind.SIZE:
+            return bound.sizes[slot.name][slot.dim]
+        case SlotKind.SCALAR:
+            return _bits(bound.scalars[slot.name], types.get(slot.name))
+        case SlotKind.THREADS:
+            return threads
+        case SlotKind.ERROR:
+            return ctypes.addressof(record)
+        case _:
+            assert_never(slot.kind)
+
+
+def _bits(value: float, dtype: DType | None) -> int:
+    """Return a word whose low bytes are `value` as `dtype`; without one, an int64."""
+    if dtype is None or not dtype.is_float:
+        return int(value)
+    word = struct.pack({16: "<e", 32: "<f", 64: "<d"}[dtype.bits], value)
+    return int.from_bytes(word, "little")
+
+
+def _failure(signature: Signature, result: int, record: list[int]) -> DeviceError | InternalError:
+    _, code, first, second = record
+    if result == OUT_OF_MEMORY or code == OUT_OF_MEMORY:
+        return DeviceError(f"`{signature.name}` ran out of memory", facts=[f"{first} bytes were asked for"])
+    return InternalError(f"`{signature.name}` failed with code {result}", facts=[f"record: {code}, {first}, {second}"])
+
+
+def _guard(facts: Facts) -> str:
+    dense = ", ".join(sorted(facts.dense)) or "none"
+    aligned = ", ".join(sorted(facts.aligned)) or "none"
+    return f"last dimension steps by one element: {dense}; aligned to the element: {aligned}"
