@@ -351,7 +351,7 @@ def _saturating_add(a: Array, b: Array, dtype: DType) -> Array:
     if not dtype.is_signed:
         return np.where(total < a, dtype(dtype.high), total)
     over = np.less((a ^ total) & (b ^ total), 0)
-    return np.where(over, np.where(np.less(a, 0), dtype(dtype.low), dtype(dtype.high)), total)
+    return np.where(over, _edge(a, dtype), total)
 
 
 def _saturating_sub(a: Array, b: Array, dtype: DType) -> Array:
@@ -359,7 +359,11 @@ def _saturating_sub(a: Array, b: Array, dtype: DType) -> Array:
     if not dtype.is_signed:
         return np.where(a < b, dtype(0), total)
     over = np.less((a ^ b) & (a ^ total), 0)
-    return np.where(over, np.where(np.less(a, 0), dtype(dtype.low), dtype(dtype.high)), total)
+    return np.where(over, _edge(a, dtype), total)
+
+
+def _edge(a: Array, dtype: DType) -> Array:
+    return np.where(np.less(a, 0), np.array(dtype.low, dtype.dtype), np.array(dtype.high, dtype.dtype))
 
 
 def _absolute_difference(a: Array, b: Array, dtype: DType) -> Array:
