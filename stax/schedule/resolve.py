@@ -129,7 +129,7 @@ class Replay:
         for name, kept in self._kept.items():
             if name not in self._places:
                 raise ScheduleError(
-                    f"Func {name!r} is kept at a loop, but no line says where it is computed", [(kept.span, "here")],
+                    f"a line says where Func {name!r} is kept, but none where it is computed", [(kept.span, "here")],
                     hint="add compute_at(...) or compute_root()",
                 )  # fmt: skip
         for name in placements:

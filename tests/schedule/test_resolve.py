@@ -98,7 +98,7 @@ def test_what_no_later_line_can_repair_is_refused(program, said_of, directive, m
 @pytest.mark.parametrize(
     ("steps", "match"),
     [
-        ([("bx", said.StoreAt("by", None, "y"))], "no line says where it is computed"),
+        ([("bx", said.StoreAt("by", None, "y"))], "none where it is computed"),
         ([("bx", said.StoreAt("by", None, "y")), ("bx", said.ComputeRoot())], "cannot be kept at a loop"),
         ([("bx", said.StoreRoot()), ("bx", said.Inline())], "cannot be kept at a loop"),
         ([("bx", at("by", None, "y", "x"))], "computed outside the loop 'x'"),

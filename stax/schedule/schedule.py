@@ -1,0 +1,282 @@
+"""The Schedule that people and the compiler write on: names only, each directive checked as far as it can be."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from stax.algorithm.nodes import Pipeline
+from stax.errors import ScheduleError, StaxWarning, UnsupportedError
+from stax.lang.var import RDom
+from stax.schedule.directives import LATER, USAGE, Line, Plain, StageRef, make
+from stax.schedule.fingerprint import fingerprint
+from stax.schedule.nest import Nest, closest
+from stax.schedule.resolve import At as At
+from stax.schedule.resolve import Inline as Inline
+from stax.schedule.resolve import Placement as Placement
+from stax.schedule.resolve import Replay
+from stax.schedule.resolve import Resolved as Resolved
+from stax.schedule.resolve import Root as Root
+from stax.schedule.resolve import resolve as resolve
+from stax.schedule.script import Program, read, show
+from stax.source import Span, here
+
+Named = Any
+"""A Func, Var or RDom variable, or its name."""
+
+
+class Schedule:
+    """How a program is to be run: what was said of its Funcs, in order.
+
+    Directives are said of stages: `s[f]` for where f is computed and for the loops of its definition, `s[f].update(k)`
+    for the loops of its update k. Each returns its stage, so that they chain. Funcs of which nothing is said are left
+    to the default schedule. Equal schedules are those of equal text.
+
+    outputs: the Func or Funcs that the program computes, or its Pipeline.
+    check: called as `check(outputs, schedule)` after each directive; when it raises, the directive is taken back.
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, outputs: Any, *, check: Callable[[Any, Schedule], object] | None = None) -> None:
+        self.outputs = outputs
+        self.pipeline = _pipeline(outputs)
+        self._check = check
+        self._replay = Replay(self.pipeline)
+
+    @classmethod
+    def of(cls, outputs: Any, lines: Iterable[Line]) -> Schedule:
+        """Return a schedule of `outputs` that says `lines`."""
+        made = cls(outputs)
+        for line in lines:
+            made.say(line)
+        return made
+
+    @classmethod
+    def parse(
+        cls, text: str, outputs: Any, *, file: str = "<schedule>",
+        check: Callable[[Any, Schedule], object] | None = None,
+    ) -> Schedule:  # fmt: skip
+        """Return the schedule that `text` says, for the program of `outputs`.
+
+        Nothing of the text is executed or dropped. A StaxWarning says where the program differs from that which the
+        text was written for; names that are not there are refused with a ScheduleError.
+        """
+        script = read(text, file)
+        made = cls(outputs, check=check)
+        for line in script.lines:
+            made.say(line)
+        if script.program is not None:
+            for note in _changes(script.program, _program(made.pipeline)):
+                warnings.warn(f"{file}: {note}", StaxWarning, stacklevel=2)
+        return made
+
+    @classmethod
+    def load(cls, path: Any, outputs: Any, *, check: Callable[[Any, Schedule], object] | None = None) -> Schedule:
+        """Return the schedule in the file `path`, for the program of `outputs`; as `parse`."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ScheduleError(f"{path} is not UTF-8 text: byte {error.start} is no part of any character") from None
+        return cls.parse(text, outputs, file=str(path), check=check)
+
+    def save(self, path: Any) -> None:
+        """Write the text to the file `path`."""
+        Path(path).write_text(str(self), encoding="utf-8", newline="\n")
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """What was said, in order."""
+        return tuple(self._replay.lines)
+
+    def resolved(self) -> Resolved:
+        """Return what the lines add up to; ScheduleError where they do not fit together."""
+        return self._replay.finish(warn=False)
+
+    def nest(self, at: StageRef) -> Nest:
+        """Return the loops of a stage as they stand."""
+        return self._replay.nests[at]
+
+    def say(self, line: Line) -> None:
+        """Take in one directive; a refused one leaves the schedule as it was."""
+        if self._check is None:
+            self._replay.step(line)
+            return
+        before = self.lines
+        self._replay.step(line)
+        try:
+            self._check(self.outputs, self)
+        except BaseException:
+            self._replay = Replay(self.pipeline)
+            for kept in before:
+                self._replay.step(kept)
+            raise
+
+    def __getitem__(self, func: Named) -> Stage:
+        name, span = _name(func), here()
+        return Stage(self, self._replay.stage(name, 0, span))
+
+    def __str__(self) -> str:
+        return show(_program(self.pipeline), self._replay.lines)
+
+    def __repr__(self) -> str:
+        return f"<Schedule of {', '.join(self.pipeline.outputs)}: {len(self._replay.lines)} directives>"
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other) if isinstance(other, Schedule) else NotImplemented
+
+
+class Stage:
+    """A stage of a Func under a schedule: what directives are said of. `v`, `outer`, ... are Vars or names."""
+
+    __slots__ = ("at", "schedule")
+
+    def __init__(self, schedule: Schedule, at: StageRef) -> None:
+        self.schedule, self.at = schedule, at
+
+    def update(self, k: int) -> Stage:
+        """Return update `k` of the same Func, counted from 0."""
+        span = here()
+        number = _plain(k, span)
+        if type(number) is not int or number < 0:
+            raise ScheduleError(f"updates are counted from 0, not {k!r}", [(span, "here")])
+        return Stage(self.schedule, self.schedule._replay.stage(self.at.func, number + 1, span))  # pyright: ignore[reportPrivateUsage]
+
+    def split(self, v: Named, outer: Named, inner: Named, n: int, *, tail: str = "guard") -> Stage:
+        """Make of loop `v` a loop `outer` over a loop `inner` of `n` steps.
+
+        tail: what happens to the iterations that do not fill `n`: "guard" runs those that exist.
+        """
+        return self._say("split", v, outer, inner, n, tail=tail)
+
+    def tile(
+        self, vars: Sequence[Named], outers: Sequence[Named], inners: Sequence[Named], sizes: Sequence[int], *,
+        tail: str = "guard",
+    ) -> Stage:  # fmt: skip
+        """Split each of `vars` by its size, and put all outer loops outside all inner ones."""
+        return self._say("tile", vars, outers, inners, sizes, tail=tail)
+
+    def fuse(self, outer: Named, inner: Named, fused: Named) -> Stage:
+        """Make one loop of `outer` and the loop `inner` directly inside it."""
+        return self._say("fuse", outer, inner, fused)
+
+    def reorder(self, *loops: Named) -> Stage:
+        """Let `loops`, outermost first, take among them the places that they hold."""
+        return self._say("reorder", *loops)
+
+    def vectorize(self, v: Named, n: int | None = None, *, upto: int | None = None) -> Stage:
+        """Run the iterations of `v` as lanes in step; with `n`, split `v` by `n` and do so with the inner `v.in`."""
+        return self._say("vectorize", v, *(() if n is None else (n,)), upto=upto)
+
+    def parallel(self, v: Named, n: int | None = None) -> Stage:
+        """Run the iterations of `v` by independent workers; with `n`, in runs of `n`: the inner loop is `v.in`."""
+        return self._say("parallel", v, *(() if n is None else (n,)))
+
+    def unroll(self, v: Named, n: int | None = None) -> Stage:
+        """Write out the iterations of `v`; with `n`, split `v` by `n` and do so with the inner `v.in`."""
+        return self._say("unroll", v, *(() if n is None else (n,)))
+
+    def inline(self) -> Stage:
+        """Compute the Func wherever it is read."""
+        return self._say("inline")
+
+    def compute_root(self) -> Stage:
+        """Compute the Func whole, before its readers."""
+        return self._say("compute_root")
+
+    def compute_at(self, g: Any, v: Named, *, store: Named | None = None) -> Stage:
+        """Compute the Func in each iteration of loop `v` of `g`, and keep it from loop `store` of `g` on.
+
+        g: a Func or its name, for the stage of it that reads this one, or a stage such as `s[g].update(0)`.
+        """
+        return self._say("compute_at", g, v, store=store)
+
+    def store_at(self, g: Any, v: Named) -> Stage:
+        """Keep the values for as long as an iteration of loop `v` of `g` lasts."""
+        return self._say("store_at", g, v)
+
+    def store_root(self) -> Stage:
+        """Keep the values for as long as the kernel runs."""
+        return self._say("store_root")
+
+    def _say(self, word: str, *args: Any, **named: Any) -> Stage:
+        span = here()
+        plain = [_plain(a, span) for a in args]
+        given = {k: _plain(v, span) for k, v in named.items() if v is not None}
+        self.schedule.say(Line(self.at, make(word, plain, given, span)))
+        return self
+
+    def __getattr__(self, word: str) -> Any:
+        if word in LATER:
+            raise UnsupportedError(f"directive {word!r} comes with a later version", [(here(), "here")])
+        hint = None if word.startswith("_") else closest(word, (*USAGE, *LATER))
+        raise AttributeError(f"there is no directive {word!r}{'; ' + hint if hint else ''}")
+
+    def __repr__(self) -> str:
+        loops = ", ".join(f"{loop.name} {loop.kind.value}" for loop in self.schedule.nest(self.at).loops)
+        return f"<{self.at}: {loops}>"
+
+
+def _pipeline(outputs: Any) -> Pipeline:
+    if isinstance(outputs, Pipeline):
+        return outputs
+    from stax.lang.freeze import freeze  # pyright: ignore
+
+    return freeze(outputs)  # pyright: ignore
+
+
+def _program(pipeline: Pipeline) -> Program:
+    return Program(fingerprint(pipeline), {f.name: f.dims for f in pipeline.funcs})
+
+
+def _changes(then: Program, now: Program) -> list[str]:
+    """Return what to say of a program that is not the one a schedule was written for."""
+    if then == now:
+        return []
+    notes: list[str] = []
+    new = [name for name in now.dims if name not in then.dims]
+    gone = [name for name in then.dims if name not in now.dims]
+    if new:
+        notes.append(f"new since the schedule was written: {', '.join(new)}; the default schedule is used for them")
+    if gone:
+        notes.append(f"no longer in the program: {', '.join(gone)}")
+    for name, dims in then.dims.items():
+        if name in now.dims and now.dims[name] != dims:
+            notes.append(f"{name} had the dims ({', '.join(dims)}), and has now ({', '.join(now.dims[name])})")
+    return notes or ["the program has changed since the schedule was written"]
+
+
+def _name(thing: Any) -> str:
+    name = thing if isinstance(thing, str) else getattr(thing, "name", None)
+    if not isinstance(name, str):
+        raise ScheduleError(f"a schedule takes a Func, a Var or a name, not {thing!r}", [(here(), "here")])
+    return name
+
+
+def _plain(thing: Any, span: Span | None) -> Plain:
+    match thing:
+        case str() | bool() | int() | float():
+            return thing
+        case Stage():
+            return thing.at
+        case tuple() | list():
+            return tuple(_plain(t, span) for t in thing)  # pyright: ignore[reportUnknownVariableType]
+        case RDom():
+            names = [v.name for v in thing.variables.values()]
+            if len(names) > 1:
+                raise ScheduleError(
+                    "an RDom of several variables is no loop", [(span, "here")], hint=" or ".join(names)
+                )
+            return names[0]
+        case _ if isinstance(getattr(thing, "name", None), str):
+            return thing.name
+        case _:
+            try:
+                return operator.index(thing)
+            except TypeError:
+                raise ScheduleError(
+                    f"a directive takes Funcs, Vars, names and ints, not {thing!r}", [(span, "here")]
+                ) from None
