@@ -5,7 +5,21 @@ from __future__ import annotations
 from stax import dtypes
 from stax.dtypes import DType
 from stax.expr.nodes import (
-    COMPARES, INDEX, Axes, Binary, BinaryOp, Broadcast, Call, Cast, Const, Expr, Fn, Local, Select, Unary, UnaryOp,
+    COMPARES,
+    INDEX,
+    Axes,
+    Binary,
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Fn,
+    Local,
+    Select,
+    Unary,
+    UnaryOp,
 )  # fmt: skip
 from stax.source import Span
 
@@ -164,6 +178,29 @@ def cast(value: Expr, dtype: DType, span: Span | None = None) -> Expr:
     return Cast(dtype, value, axes=value.axes, span=span)
 
 
+def identity(op: BinaryOp, dtype: DType) -> Const:
+    """Return the value that `op` leaves alone: what excluded lanes of a reduction hold.
+
+    >>> identity(BinaryOp.MIN, dtypes.uint8).value, identity(BinaryOp.MAX, dtypes.float32).value
+    (255, -inf)
+    """
+    ones = -1 if dtype.is_signed else dtype.high
+    match op:
+        case BinaryOp.ADD | BinaryOp.OR | BinaryOp.XOR:
+            value: float = 0
+        case BinaryOp.MUL:
+            value = 1
+        case BinaryOp.AND:
+            value = ones
+        case BinaryOp.MIN:
+            value = float("inf") if dtype.is_float else dtype.high
+        case BinaryOp.MAX:
+            value = float("-inf") if dtype.is_float else dtype.low
+        case _:
+            raise ValueError(f"`{op.value}` leaves no value alone")
+    return Const(dtype, bool(value) if dtype.is_bool else float(value) if dtype.is_float else int(value))
+
+
 def spread(value: Expr, axes: Axes) -> Expr:
     """Return `value` with axes `axes`."""
     if value.axes == axes:
@@ -176,7 +213,9 @@ def _like(value: Expr | int, other: Expr) -> Expr:
 
 
 def _right_identity(op: BinaryOp, b: int, dtype: DType) -> bool:
-    return (b == 0 and op in (Op.ADD, Op.SUB, Op.OR, Op.XOR, Op.SHL, Op.SHR)) or (b == 1 and op in (Op.MUL, Op.FLOORDIV))
+    return (b == 0 and op in (Op.ADD, Op.SUB, Op.OR, Op.XOR, Op.SHL, Op.SHR)) or (
+        b == 1 and op in (Op.MUL, Op.FLOORDIV)
+    )
 
 
 def _folded(op: BinaryOp, a: int, b: int, dtype: DType) -> int | bool:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
 from stax import dtypes
 from stax.dtypes import DType
 from stax.expr import build
@@ -20,9 +26,33 @@ from stax.expr.nodes import (
     Reduce,
     Size,
 )  # fmt: skip
+from stax.loops.interpret import interpret
 from stax.loops.nodes import Allocate, Block, Buffer, Carry, For, Let, LoopKind, Program, Role, Stmt, Store
 
+Array: TypeAlias = np.ndarray[Any, Any]
+Scalars: TypeAlias = dict[str, float]
+Data: TypeAlias = Callable[[np.random.Generator, int, int], tuple[dict[str, Array], Scalars, dict[str, Array]]]
 F32 = dtypes.float32
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, and how to make its arrays, its scalars and NumPy's answer for two extents."""
+
+    name: str
+    program: Program
+    data: Data
+    tolerance: float = 0.0
+
+
+def sizes_of(program: Program, arrays: Mapping[str, Array]) -> dict[tuple[str, int], int]:
+    """Return the extents of the arguments."""
+    return {(b.name, d): n for b in program.buffers for d, n in enumerate(arrays[b.name].shape)}
+
+
+def run(program: Program, arrays: Mapping[str, Array], scalars: Mapping[str, float]) -> None:
+    """Interpret `program`."""
+    interpret(program, arrays, scalars, sizes_of(program, arrays))
 
 
 def size(array: str, dim: int) -> Size:
@@ -230,3 +260,70 @@ def heat(bj: int) -> Program:
     mean = mul(add(add(left, here), right), 1 / 3)
     nest = parallel("jo", blocks(build.sub(n, 2), bj), Store("u", (later, at), mean, (inside,)))
     return program("heat", (u,), (j,), serial("t", build.cast(steps, INDEX), (nest,)), params=(steps,))
+
+
+def floats(rng: np.random.Generator, *shape: int) -> Array:
+    """Return float32 numbers around 0."""
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def nothing(*shape: int) -> Array:
+    """Return an output that holds what no program writes."""
+    return np.full(shape, np.nan, np.float32)
+
+
+def pointwise_data(rng: np.random.Generator, h: int, w: int) -> tuple[dict[str, Array], Scalars, dict[str, Array]]:
+    """Return data of `pointwise`, with a NaN that must come through."""
+    x, b = floats(rng, h, w), floats(rng, w)
+    x[h // 2, w // 2] = np.nan
+    return {"x": x, "b": b, "out": nothing(h, w)}, {"s": 1.5}, {"out": np.maximum(x * np.float32(1.5) + b, 0)}
+
+
+def row_sum_data(rng: np.random.Generator, h: int, w: int) -> tuple[dict[str, Array], Scalars, dict[str, Array]]:
+    """Return data of `row_sum`, with a NaN in one row."""
+    x = floats(rng, h, w)
+    x[h // 2, w // 2] = np.nan
+    arrays = {"x": x, "total": nothing(h), "top": nothing(h)}
+    return arrays, {}, {"total": x.sum(1), "top": x.max(1)}
+
+
+def blur_data(rng: np.random.Generator, h: int, w: int) -> tuple[dict[str, Array], Scalars, dict[str, Array]]:
+    """Return data of both blurs."""
+    x = rng.integers(0, 2**16, (h + 2, w + 2)).astype(np.uint16)
+    across = (x[:, :w] + x[:, 1 : w + 1] + x[:, 2:]) // np.uint16(3)
+    right = (across[:h] + across[1 : h + 1] + across[2:]) // np.uint16(3)
+    return {"x": x, "out": np.full((h, w), 65533, np.uint16)}, {}, {"out": right}
+
+
+def matmul_data(rng: np.random.Generator, h: int, w: int) -> tuple[dict[str, Array], Scalars, dict[str, Array]]:
+    """Return data of `matmul`, whose summed extent is 9."""
+    a, b, c = floats(rng, h, 9), floats(rng, 9, w), floats(rng, h, w)
+    return {"a": a, "b": b, "c": c.copy()}, {}, {"c": np.maximum(c + a @ b, 0)}
+
+
+def histogram_data(rng: np.random.Generator, h: int, w: int) -> tuple[dict[str, Array], Scalars, dict[str, Array]]:
+    """Return data of `histogram`."""
+    x = rng.integers(0, 10, h * w).astype(np.uint8)
+    right = np.bincount(x, minlength=10).astype(np.int32)
+    return {"x": x, "bins": np.full(10, 99, np.int32)}, {}, {"bins": right}
+
+
+def heat_data(rng: np.random.Generator, h: int, w: int) -> tuple[dict[str, Array], Scalars, dict[str, Array]]:
+    """Return data of `heat`, which takes `h` steps; both rows begin alike, since the ends stay."""
+    u = np.repeat(floats(rng, 1, w + 2), 2, axis=0)
+    right = u.copy()
+    for t in range(h):
+        a, third = right[t % 2], np.float32(1 / 3)
+        right[(t + 1) % 2, 1:-1] = (a[:-2] + a[1:-1] + a[2:]) * third
+    return {"u": u}, {"steps": h}, {"u": right}
+
+
+CASES = (
+    Case("pointwise", pointwise(4, 8), pointwise_data),
+    Case("row_sum", row_sum(4, 16), row_sum_data, 1e-5),
+    Case("blur", blur(4, 16), blur_data),
+    Case("blur_folded", blur_folded(4, 8), blur_data),
+    Case("matmul", matmul(4, 2, 8), matmul_data, 1e-5),
+    Case("histogram", histogram(8), histogram_data),
+    Case("heat", heat(8), heat_data),
+)
