@@ -6,6 +6,7 @@ an ArgumentError or BoundsError that says what was given and what is taken.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
 import operator
@@ -78,7 +79,7 @@ class Arguments:
             sizes |= dict.fromkeys((one.name, *one.buffers), extents)
         self._check_outs(outs, sizes)
         if not all(self._conds(sizes, scalars)):
-            self._raise_failed(sizes, scalars)
+            self._judge_failed(sizes, scalars)
         _check_overlap(outs, arrays, overlap)
         kept = {name: array for name, (array, _) in outs.items()}
         written = kept | self._allocate(outs, sizes)
@@ -210,12 +211,13 @@ class Arguments:
                     f"the array for output `{name}` has shape {array.shape}, and {sizes[name]} is needed"
                 )
 
-    def _raise_failed(self, sizes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number]) -> None:
-        for check in self.signature.checks:
-            (holds,) = formula([check.cond])(sizes, scalars)
+    def _judge_failed(self, sizes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number]) -> None:
+        for check, holds in zip(self.signature.checks, self._conds(sizes, scalars), strict=True):
             if not holds:
                 lo, hi, size = (int(v) for v in formula([check.lo, check.hi, check.size])(sizes, scalars))
-                raise self._bounds_error(check, lo, hi, size)
+                empty = lo > hi and check.kind in (CheckKind.READ, CheckKind.WRITE)
+                if not empty:
+                    raise self._bounds_error(check, lo, hi, size)
 
     def _bounds_error(self, check: Check, lo: int, hi: int, size: int) -> StaxError:
         dim = self.signature.dim(check.source, check.dim)
@@ -361,12 +363,8 @@ def _view(value: Any, words: str, writing: bool = False) -> Array:
             f"{words} lies on another device, and this kernel runs on the CPU", hint="copy it to the CPU first"
         )
     try:
-        view = memoryview(value)
-    except TypeError:
-        view = None
-    try:
-        if view is not None:
-            return np.asarray(view)
+        with contextlib.suppress(TypeError):
+            return np.asarray(memoryview(value))
         if hasattr(value, "__array_interface__"):
             return np.asarray(value)
         if hasattr(value, "__dlpack__"):

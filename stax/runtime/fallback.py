@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from stax.errors import StaxError, StaxWarning
+from stax.loops.interpret import interpret
 from stax.loops.nodes import Program
 from stax.runtime.arguments import Bound
 
@@ -16,13 +16,13 @@ Runner: TypeAlias = Callable[[Bound, int], None]
 
 def interpreted(program: Program, error: StaxError) -> Runner:
     """Return a runner that interprets `program`, after a warning that says why there is no machine code."""
-    interpreter: Any = importlib.import_module("stax.loops.interpret")
     warnings.warn(
         StaxWarning(f"`{program.name}` is interpreted, slowly, as there is no machine code for it: {error.message}"),
-        stacklevel=4,
+        stacklevel=5,
     )
 
     def run(bound: Bound, threads: int) -> None:
-        interpreter.interpret(program, bound.arrays, bound.sizes, bound.scalars)
+        sizes = {(name, dim): extent for name, shape in bound.sizes.items() for dim, extent in enumerate(shape)}
+        interpret(program, bound.arrays, bound.scalars, sizes)
 
     return run

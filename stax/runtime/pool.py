@@ -15,6 +15,7 @@ pages cost more than most passes over them.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import itertools
 import os
@@ -96,15 +97,20 @@ def python_pool() -> Pool:
                 if result := task(ctx, i):
                     errors.append(result)
 
-        helpers = [threading.Thread(target=work) for _ in range(min(threads, n, MOST_WORKERS) - 1)]
-        for helper in helpers:
-            helper.start()
+        helpers: list[threading.Thread] = []
+        with contextlib.suppress(RuntimeError):  # the system gives no more threads: those that there are suffice
+            for _ in range(min(threads, n, MOST_WORKERS) - 1):
+                helper = threading.Thread(target=work)
+                helper.start()
+                helpers.append(helper)
         work()
         for helper in helpers:
             helper.join()
         return errors[0] if errors else 0
 
     def alloc(size: int) -> int | None:
+        if size < 0:
+            return None
         try:
             block = np.empty(size + 64, np.uint8)
         except (MemoryError, ValueError):

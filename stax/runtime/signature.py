@@ -54,7 +54,8 @@ class CheckKind(Enum):
 class Check:
     """A condition over Sizes and Params that must hold before anything runs; the rest is for the words of the error.
 
-    `lo` and `hi` are inclusive; `stage` is who reads or writes, such as `blur_x` or `hist.update(0)`.
+    `lo` and `hi` are inclusive; where lo > hi nothing is read or written, and all is well. `stage` is who reads or
+    writes, such as `blur_x` or `hist.update(0)`.
     """
 
     cond: Expr

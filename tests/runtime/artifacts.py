@@ -28,7 +28,7 @@ def array(name: str, dtype: DType = dtypes.int32, rank: int = 1, sizes: tuple[Ex
     return Input(name, dtype, tuple(f"d{k}" for k in range(rank)), sizes or (None,) * rank)
 
 
-def artifact(text: str, slots: list[Slot], facts: Facts = Facts()) -> Artifact:
+def artifact(text: str, slots: list[Slot], facts: Facts) -> Artifact:
     if text not in _code:
         _code[text] = assemble(text)
     return Artifact(text, _code[text], "entry", tuple(slots), facts)
@@ -77,12 +77,10 @@ SCALED_SLOTS = [
 
 
 def scaled_signature() -> Signature:
-    """`a` int32, `k` int32 in -100..100, default 2; `f` has one element less than `a`."""
+    """Return `f` of `scaled_text`: `a` int32, `k` int32 in -100..100, default 2; `f` has one element less than `a`."""
     last = build.sub(size("f"), number(1))
     need = build.add(last, number(1))
-    read = Check(
-        build.less(need, size("a")), CheckKind.READ, "a", 0, number(1), need, size("a"), "f"
-    )
+    read = Check(build.less(need, size("a")), CheckKind.READ, "a", 0, number(1), need, size("a"), "f")
     return Signature(
         (array("a"),),
         (Scalar("k", dtypes.int32, 2, -100, 100),),
@@ -101,3 +99,91 @@ def scaled(**changes: object) -> Kernel:
 
 def param(name: str) -> Expr:
     return Param(dtypes.int64, name)
+
+
+def plain_text(facts: Facts) -> str:
+    """`f[y, x] = a[y, x]` of float64 by byte strides, which are 8 in the last dimension of dense arrays."""
+    step = {name: "8" if name in facts.dense else f"%{name}1" for name in ("a", "f")}
+    align = {name: 8 if name in facts.aligned else 1 for name in ("a", "f")}
+    return f"""
+define i32 @entry(ptr %w) nounwind {{
+entry:
+  {_loads(("a", 0), ("a0", 1), ("a1", 2), ("f", 3), ("f0", 4), ("f1", 5), ("n", 6), ("m", 7))}
+  %ap = inttoptr i64 %a to ptr
+  %fp = inttoptr i64 %f to ptr
+  br label %rows
+rows:
+  %y = phi i64 [0, %entry], [%y1, %next]
+  %more = icmp slt i64 %y, %n
+  br i1 %more, label %cells, label %end
+cells:
+  %x = phi i64 [0, %rows], [%x1, %cell]
+  %some = icmp slt i64 %x, %m
+  br i1 %some, label %cell, label %next
+cell:
+  %ay = mul i64 %y, %a0
+  %ax = mul i64 %x, {step["a"]}
+  %ao = add i64 %ay, %ax
+  %aq = getelementptr i8, ptr %ap, i64 %ao
+  %v = load double, ptr %aq, align {align["a"]}
+  %fy = mul i64 %y, %f0
+  %fx = mul i64 %x, {step["f"]}
+  %fo = add i64 %fy, %fx
+  %fq = getelementptr i8, ptr %fp, i64 %fo
+  store double %v, ptr %fq, align {align["f"]}
+  %x1 = add i64 %x, 1
+  br label %cells
+next:
+  %y1 = add i64 %y, 1
+  br label %rows
+end:
+  ret i32 0
+}}
+"""
+
+
+def copied() -> Kernel:
+    """`f[y, x] = a[y, x]` of float64."""
+    slots = [
+        Slot(K.POINTER, "a"), Slot(K.STRIDE, "a", 0), Slot(K.STRIDE, "a", 1), Slot(K.POINTER, "f"),
+        Slot(K.STRIDE, "f", 0), Slot(K.STRIDE, "f", 1), Slot(K.SIZE, "f", 0), Slot(K.SIZE, "f", 1),
+    ]  # fmt: skip
+    f64 = dtypes.float64
+    signature = Signature(
+        (array("a", f64, 2),), (), (), (Output("f", (f64,), (size("a", 0), size("a", 1))),), ("a",), (), "f"
+    )
+    return Kernel(Build(signature, lambda facts: artifact(plain_text(facts), slots, facts)))
+
+
+def failing(code: int, first: int = 0, second: int = 0) -> Kernel:
+    """Return a kernel whose every call ends with `code` and the record of it."""
+    text = f"""
+define i32 @entry(ptr %w) nounwind {{
+  {_loads(("e", 0))}
+  %r = inttoptr i64 %e to ptr
+  %c = getelementptr i64, ptr %r, i64 1
+  store i64 {code}, ptr %c
+  %p = getelementptr i64, ptr %r, i64 2
+  store i64 {first}, ptr %p
+  %q = getelementptr i64, ptr %r, i64 3
+  store i64 {second}, ptr %q
+  ret i32 {code}
+}}
+"""
+    signature = Signature((), (), (), (Output("f", (dtypes.int32,), (number(1),)),), (), (), "f")
+    return Kernel(Build(signature, lambda facts: artifact(text, [Slot(K.ERROR)], facts)))
+
+
+def echo(dtype: DType) -> Kernel:
+    """Return a kernel of one Param that stores its whole word as int64: `f[0] = k`."""
+    text = f"""
+define i32 @entry(ptr %w) nounwind {{
+  {_loads(("k", 0), ("f", 1))}
+  %p = inttoptr i64 %f to ptr
+  store i64 %k, ptr %p
+  ret i32 0
+}}
+"""
+    signature = Signature((), (Scalar("k", dtype),), (), (Output("f", (dtypes.int64,), (number(1),)),), ("k",), (), "f")
+    slots = [Slot(K.SCALAR, "k"), Slot(K.POINTER, "f")]
+    return Kernel(Build(signature, lambda facts: artifact(text, slots, facts)))

@@ -1,0 +1,18 @@
+"""Options are checked where they are made."""
+
+import pytest
+
+from stax.options import Options
+
+
+def test_the_usual_values() -> None:
+    assert Options() == Options(None, "default", False, True, None)
+
+
+def test_wrong_values_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Options(threads=0)
+    with pytest.raises(ValueError, match="did you mean 'default'"):
+        Options(mode="defualt")
+    with pytest.raises(ValueError, match="there is no mode 'x'"):
+        Options(mode="x")
