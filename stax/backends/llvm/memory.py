@@ -1,0 +1,278 @@
+"""Loads and stores: addresses, masks, and lanes that are apart in memory.
+
+Where a scalar condition does not hold, a load reads a cell of zeros and a store writes a spare cell, so that there is
+no branch. Lanes are masked by instructions where the processor has them, else one by one in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stax import dtypes
+from stax.backends.llvm import arith, types
+from stax.backends.llvm.lanes import Part, scalar, vector
+from stax.backends.llvm.state import Place, State
+from stax.dtypes import DType
+from stax.expr.nodes import BinaryOp
+
+ZEROS_BYTES = 512
+ZEROS = f"@stax.zeros = private unnamed_addr constant [{ZEROS_BYTES} x i8] zeroinitializer, align 64"
+_RMW = {BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.AND: "and", BinaryOp.OR: "or", BinaryOp.XOR: "xor"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """A conjunction: a condition for all lanes, and one for each; None where there is none."""
+
+    whole: str | None
+    lanes: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where lane 0 is, and the bytes from lane to lane: a number, a name, or a vector of bytes from `first`."""
+
+    first: str
+    step: int | str
+    scattered: bool = False
+
+
+def mask(s: State, parts: list[Part], lanes: int) -> Mask:
+    """Return the conjunction of predicates."""
+    whole: str | None = None
+    each: str | None = None
+    for part in parts:
+        if part.text == "true":
+            continue
+        if part.slope is None:
+            each = part.text if each is None else s.f.put(f"and {types.vector('i1', lanes)} {each}, {part.text}")
+        else:
+            whole = part.text if whole is None else s.f.put(f"and i1 {whole}, {part.text}")
+    return Mask(whole, each)
+
+
+def joined(s: State, m: Mask, lanes: int) -> str | None:
+    """Return a mask as one vector; None where all hold."""
+    kind = types.vector("i1", lanes)
+    if m.lanes is None:
+        return None if m.whole is None else s.f.splat(m.whole, "i1", lanes)
+    if m.whole is None:
+        return m.lanes
+    return s.f.put(f"select i1 {m.whole}, {kind} {m.lanes}, {kind} zeroinitializer")
+
+
+def address(s: State, place: Place, index: list[Part], lanes: int) -> Address:
+    """Return where the lanes of an element lie."""
+    f = s.f
+    at, fixed, step_bytes = place.pointer, 0, 0
+    steps: list[str] = []
+    scattered: str | None = None
+    for part, stride in zip(index, place.strides, strict=True):
+        size = types.known(stride)
+        if part.slope is None:
+            kind = types.vector("i64", lanes)
+            offsets = f.put(f"mul {kind} {part.text}, {f.splat(stride, 'i64', lanes)}") if size != 1 else part.text
+            scattered = offsets if scattered is None else f.put(f"add {kind} {scattered}, {offsets}")
+            continue
+        at = _move(s, at, f.mul(part.text, stride))
+        if size is None:
+            at = _move(s, at, f.mul(str(part.offset), stride))
+            if part.slope:
+                steps.append(f.mul(str(part.slope), stride))
+        else:
+            fixed += part.offset * size
+            step_bytes += part.slope * size
+    at = _move(s, at, str(fixed))
+    if scattered is None and not steps:
+        return Address(at, step_bytes)
+    if scattered is None:
+        step = str(step_bytes)
+        for more in steps:
+            step = f.add(step, more)
+        return Address(at, step)
+    linear = Part("0", step_bytes)
+    for more in [vector(f, linear, dtypes.index, lanes)] if step_bytes else []:
+        scattered = f.put(f"add {types.vector('i64', lanes)} {scattered}, {more}")
+    for more in steps:
+        row = types.row(list(range(lanes)), "i64")
+        kind, all_more = types.vector("i64", lanes), f.splat(more, "i64", lanes)
+        scattered = f.put(f"add {kind} {scattered}, {f.put(f'mul {kind} {all_more}, {row}')}")
+    return Address(at, scattered, scattered=True)
+
+
+def _move(s: State, at: str, by: str) -> str:
+    return at if by == "0" else s.f.put(f"getelementptr i8, ptr {at}, i64 {by}")
+
+
+def _lane(s: State, where: Address, k: int, lanes: int) -> str:
+    """Return the address of lane `k`."""
+    if where.scattered:
+        offset = s.f.put(f"extractelement {types.vector('i64', lanes)} {where.step}, i64 {k}")
+        return _move(s, where.first, offset)
+    if isinstance(where.step, int):
+        return _move(s, where.first, str(where.step * k))
+    return _move(s, where.first, s.f.mul(where.step, str(k)))
+
+
+def native_mask(s: State, dtype: DType) -> bool:
+    """Return whether lanes of `dtype` can be masked by one instruction."""
+    target = s.f.module.target
+    return target.has("avx512bw") and target.has("avx512vl") if dtype.size_bytes < 4 else target.has("avx")
+
+
+def load(s: State, place: Place, index: list[Part], m: Mask, other: str | None, lanes: int) -> Part:
+    """Return the element at `index`, or `other` where the mask does not hold."""
+    f, kind = s.f, types.memory(place.dtype)
+    where = address(s, place, index, lanes)
+    if not lanes or (where.step == 0 and m.lanes is None):
+        return Part(_value(s, _one(s, place, where.first, m.whole, other), place.dtype, 0))
+    size = place.dtype.size_bytes
+    wide = types.vector(kind, lanes)
+    if where.step in (size, -size) and (m.lanes is None or native_mask(s, place.dtype)):
+        at = where.first if where.step == size else _move(s, where.first, str(-size * (lanes - 1)))
+        if m.lanes is None:
+            at, rest = _safe(s, at, m.whole), types.splat(other, kind, lanes) if other is not None else None
+            found = f.read(f"load {wide}, ptr {at}, align {place.align}, !tbaa {place.tag}")
+            found = _reversed(s, found, kind, lanes) if where.step == -size else found
+            if m.whole is not None and rest is not None and other != "0":
+                found = f.put(f"select i1 {m.whole}, {wide} {found}, {wide} {rest}")
+        else:
+            on = joined(s, m, lanes) or ""
+            on = _reversed(s, on, "i1", lanes) if where.step == -size else on
+            rest = types.splat(other, kind, lanes) if other is not None else "poison"
+            name = f"@llvm.masked.load.{types.mangled(kind, lanes)}.p0"
+            f.module.declare(f"{wide} {name}(ptr, {types.vector('i1', lanes)}, {wide})")
+            found = f.read(
+                f"call {wide} {name}(ptr align {place.align} {at}, {types.vector('i1', lanes)} {on}, {wide} {rest}), "
+                f"!tbaa {place.tag}"
+            )
+            found = _reversed(s, found, kind, lanes) if where.step == -size else found
+        return Part(_value(s, found, place.dtype, lanes), None)
+    on = joined(s, m, lanes)
+    total = "poison"
+    for k in range(lanes):
+        keep = f.put(f"extractelement {types.vector('i1', lanes)} {on}, i64 {k}") if on is not None else None
+        one = _one(s, place, _lane(s, where, k, lanes), keep, other)
+        total = f.put(f"insertelement {wide} {total}, {kind} {one}, i64 {k}")
+    return Part(_value(s, total, place.dtype, lanes), None)
+
+
+def _one(s: State, place: Place, at: str, keep: str | None, other: str | None) -> str:
+    kind = types.memory(place.dtype)
+    found = s.f.read(f"load {kind}, ptr {_safe(s, at, keep)}, align {place.align}, !tbaa {place.tag}")
+    if keep is None or other is None or other == "0":
+        return found
+    return s.f.put(f"select i1 {keep}, {kind} {found}, {kind} {other}")
+
+
+def _safe(s: State, at: str, keep: str | None) -> str:
+    if keep is None:
+        return at
+    s.f.module.zeros = True
+    return s.f.put(f"select i1 {keep}, ptr {at}, ptr @stax.zeros")
+
+
+def _value(s: State, found: str, dtype: DType, lanes: int) -> str:
+    """Return what was loaded as a value."""
+    return (
+        s.f.put(f"icmp ne {types.vector('i8', lanes)} {found}, {types.splat('0', 'i8', lanes)}")
+        if dtype.is_bool
+        else found
+    )
+
+
+def _reversed(s: State, found: str, element: str, lanes: int) -> str:
+    kind = types.vector(element, lanes)
+    order = types.row(list(range(lanes - 1, -1, -1)), "i32")
+    return s.f.put(f"shufflevector {kind} {found}, {kind} poison, <{lanes} x i32> {order}")
+
+
+def store(s: State, place: Place, index: list[Part], m: Mask, value: Part, lanes: int, atomic: BinaryOp | None) -> None:
+    """Write one component; where lanes meet in memory the last one stays."""
+    f, kind, dtype = s.f, types.memory(place.dtype), place.dtype
+    where = address(s, place, index, lanes)
+    size = dtype.size_bytes
+    shared = value.slope == 0 and where.step == 0 and m.lanes is None and atomic is None
+    if not lanes or shared:
+        text = _stored(s, scalar(f, value, dtype), dtype, 0)
+        _put_one(s, place, where.first, text, m.whole, atomic)
+        return
+    text = _stored(s, vector(f, value, dtype, lanes), dtype, lanes)
+    wide = types.vector(kind, lanes)
+    if atomic is None and where.step in (size, -size) and (m.lanes is None or native_mask(s, dtype)):
+        back = where.step == -size
+        at = _move(s, where.first, str(-size * (lanes - 1))) if back else where.first
+        text = _reversed(s, text, kind, lanes) if back else text
+        if m.lanes is None:
+            at = _spare(s, at, m.whole, size * lanes)
+            f.act(f"store {wide} {text}, ptr {at}, align {place.align}, !tbaa {place.tag}")
+            return
+        on = joined(s, m, lanes) or ""
+        on = _reversed(s, on, "i1", lanes) if back else on
+        name, flag = f"@llvm.masked.store.{types.mangled(kind, lanes)}.p0", types.vector("i1", lanes)
+        f.module.declare(f"void {name}({wide}, ptr, {flag})")
+        f.act(f"call void {name}({wide} {text}, ptr align {place.align} {at}, {flag} {on}), !tbaa {place.tag}")
+        return
+    on = joined(s, m, lanes)
+    for k in range(lanes):
+        keep = f.put(f"extractelement {types.vector('i1', lanes)} {on}, i64 {k}") if on is not None else None
+        one = f.put(f"extractelement {wide} {text}, i64 {k}")
+        _put_one(s, place, _lane(s, where, k, lanes), one, keep, atomic)
+
+
+def _stored(s: State, text: str, dtype: DType, lanes: int) -> str:
+    if not dtype.is_bool:
+        return text
+    return s.f.put(f"zext {types.vector('i1', lanes)} {text} to {types.vector('i8', lanes)}")
+
+
+def _spare(s: State, at: str, keep: str | None, size: int) -> str:
+    if keep is None:
+        return at
+    s.sink_bytes = max(s.sink_bytes, size)
+    return s.f.put(f"select i1 {keep}, ptr {at}, ptr %sink")
+
+
+def _put_one(s: State, place: Place, at: str, text: str, keep: str | None, atomic: BinaryOp | None) -> None:
+    kind = types.memory(place.dtype)
+    at = _spare(s, at, keep, 8)
+    if atomic is None:
+        s.f.act(f"store {kind} {text}, ptr {at}, align {place.align}, !tbaa {place.tag}")
+        return
+    dtype, align = place.dtype, place.dtype.size_bytes
+    word = _RMW.get(atomic) if dtype.is_integer else None
+    if dtype.is_integer and atomic in (BinaryOp.MIN, BinaryOp.MAX):
+        word = ("" if dtype.is_signed else "u") + atomic.value
+    if dtype.is_float and dtype.bits > 16 and atomic is BinaryOp.ADD:
+        word = "fadd"
+    if word is not None:
+        s.f.act(f"{s.f.name()} = atomicrmw {word} ptr {at}, {kind} {text} monotonic, align {align}, !tbaa {place.tag}")
+        return
+    _exchange(s, place, at, text, atomic)
+
+
+def _exchange(s: State, place: Place, at: str, text: str, op: BinaryOp) -> None:
+    """Combine into a cell by trying until nobody else has written it meanwhile."""
+    f, dtype = s.f, place.dtype
+    kind, bits = types.memory(dtype), f"i{8 * dtype.size_bytes}"
+    before, head, done = f.block, f.label("try"), f.label("done")
+    first = f.name()
+    f.act(f"{first} = load {bits}, ptr {at}, align {dtype.size_bytes}, !tbaa {place.tag}")
+    f.act(f"br label %{head}")
+    f.begin(head)
+    old, pair, seen, won = f.name(), f.name(), f.name(), f.name()
+    f.act(f"{old} = phi {bits} [ {first}, %{before} ], [ {seen}, %{head} ]")
+    f.scopes.append({})
+    value = f.put(f"bitcast {bits} {old} to {kind}") if kind != bits else old
+    if dtype.is_bool:
+        joined_ = arith.binary(f, op, _value(s, value, dtype, 0), f.put(f"trunc i8 {text} to i1"), dtype, 0)
+        new = _stored(s, joined_, dtype, 0)
+    else:
+        new = arith.binary(f, op, value, text, dtype, 0)
+    new = f.put(f"bitcast {kind} {new} to {bits}") if kind != bits else new
+    f.act(f"{pair} = cmpxchg ptr {at}, {bits} {old}, {bits} {new} monotonic monotonic, align {dtype.size_bytes}")
+    f.act(f"{seen} = extractvalue {{ {bits}, i1 }} {pair}, 0")
+    f.act(f"{won} = extractvalue {{ {bits}, i1 }} {pair}, 1")
+    f.act(f"br i1 {won}, label %{done}, label %{head}")
+    f.scopes.pop()
+    f.begin(done)

@@ -1,0 +1,60 @@
+"""A program as one LLVM module, with the entry that the runtime calls."""
+
+from __future__ import annotations
+
+import re
+
+from stax.backends.artifact import OUT_OF_MEMORY, Facts, Slot, SlotKind
+from stax.backends.llvm import lanes, memory, stmt
+from stax.backends.llvm.state import Context, State
+from stax.backends.llvm.writer import Function, Module
+from stax.expr.nodes import Param, Size
+from stax.loops.nodes import Program
+from stax.target import Target
+
+_FULL = f"""define internal i32 @stax.full(ptr %record, i64 %bytes) cold noinline nounwind {{
+  %pair = cmpxchg ptr %record, i64 0, i64 1 seq_cst seq_cst, align 8
+  %mine = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %mine, label %write, label %out
+write:
+  %code = getelementptr i8, ptr %record, i64 8
+  store i64 {OUT_OF_MEMORY}, ptr %code, align 8
+  %first = getelementptr i8, ptr %record, i64 16
+  store i64 %bytes, ptr %first, align 8
+  br label %out
+out:
+  ret i32 {OUT_OF_MEMORY}
+}}"""
+
+
+def slots(program: Program) -> tuple[Slot, ...]:
+    """Return the argument block: each buffer's pointer and byte strides, then sizes, then params, THREADS, ERROR."""
+    found: list[Slot] = []
+    for buffer in program.buffers:
+        found.append(Slot(SlotKind.POINTER, buffer.name))
+        found += [Slot(SlotKind.STRIDE, buffer.name, d) for d in range(len(buffer.shape))]
+    found += [Slot(SlotKind.SIZE, s.array, s.dim) for s in program.scalars if isinstance(s, Size)]
+    found += [Slot(SlotKind.SCALAR, s.name) for s in program.scalars if isinstance(s, Param)]
+    return (*found, Slot(SlotKind.THREADS), Slot(SlotKind.ERROR))
+
+
+def entry(program: Program) -> str:
+    """Return the symbol of the entry."""
+    return "stax_kernel_" + re.sub(r"\W", "_", program.name, flags=re.ASCII)
+
+
+def emit(program: Program, facts: Facts, target: Target) -> str:
+    """Return `program` as the text of an LLVM module.
+
+    What `facts` say of argument arrays is taken for granted. The text depends on nothing but the arguments.
+    """
+    words = {slot: k for k, slot in enumerate(slots(program))}
+    context = Context(program, facts, lanes.layout(program), words, {b.name: b for b in program.buffers})
+    module = Module(target)
+    state = State(context, Function(module))
+    stmt.emit_block(state, program.body)
+    module.functions.append(state.text(f"define i32 @{entry(program)}(ptr noalias readonly %words)"))
+    head = [f'target triple = "{target.triple}"']
+    head += [memory.ZEROS] if module.zeros else []
+    head += [_FULL] if module.out_of_memory else []
+    return module.text("\n".join(head))

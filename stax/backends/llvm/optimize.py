@@ -1,0 +1,66 @@
+"""LLVM text -> object code. llvmlite is loaded when first used."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from stax.errors import BackendError
+from stax.target import Target
+
+_REDUCTIONS = (
+    "add", "and", "fadd", "fmaximum", "fminimum", "fmul", "mul", "or", "smax", "smin", "umax", "umin", "xor",
+)  # fmt: skip
+_INTRINSICS = frozenset({
+    "abs", "ceil", "copysign", "ctlz", "ctpop", "fabs", "floor", "fma", "fptosi.sat", "fptoui.sat", "masked.load",
+    "masked.store", "maximum", "minimum", "rint", "sadd.sat", "smax", "smin", "smul.with.overflow", "sqrt",
+    "ssub.sat", "trunc", "uadd.sat", "umax", "umin", "usub.sat",
+    *(f"vector.reduce.{name}" for name in _REDUCTIONS),
+})  # fmt: skip
+_CALLED = re.compile(r"^declare .*?@llvm\.([a-z_.]+?)(?:\.(?:v\d+)?[ifp]\d+)*\(", re.MULTILINE)
+
+
+def compile_text(text: str, target: Target) -> bytes:
+    """Return the object code of the module `text`: position independent, the same bytes in every process.
+
+    Raises BackendError, in LLVM's words, where the text is not what LLVM takes.
+    """
+    unknown = sorted(set(_CALLED.findall(text)) - _INTRINSICS)
+    if unknown:  # LLVM aborts the process on some of what it cannot lower, so only what is known goes there
+        raise BackendError(f"the LLVM printer does not use llvm.{unknown[0]}")
+    from llvmlite import binding
+
+    machine = _machine(target)
+    try:
+        module = binding.parse_assembly(text)
+        module.triple, module.data_layout = target.triple, str(machine.target_data)
+        module.verify()
+        _run_passes(binding, module, machine)
+        return bytes(machine.emit_object(module))
+    except RuntimeError as error:
+        raise BackendError("LLVM does not take the text that was printed for it", facts=[str(error)]) from error
+
+
+def _run_passes(binding: Any, module: Any, machine: Any) -> None:
+    tuning = binding.create_pipeline_tuning_options(speed_level=1)
+    tuning.loop_vectorization = tuning.slp_vectorization = False
+    tuning.loop_unrolling = tuning.loop_interleaving = False
+    builder = binding.create_pass_builder(machine, tuning)
+    passes = builder.getModulePassManager()
+    passes.run(module, builder)
+
+
+@cache
+def _machine(target: Target) -> Any:
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    try:
+        found = binding.Target.from_triple(target.triple)
+    except RuntimeError as error:
+        raise BackendError(f"LLVM has no target {target.triple}", facts=[str(error)]) from error
+    return found.create_target_machine(
+        cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default", jit=True
+    )

@@ -1,0 +1,209 @@
+"""What names stand for while a function is printed, and how the body of a parallel loop gets at what is outside it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from stax.backends.artifact import Facts, Slot, SlotKind
+from stax.backends.llvm import types
+from stax.backends.llvm.lanes import Layout, Part
+from stax.backends.llvm.writer import Function
+from stax.dtypes import DType
+from stax.errors import InternalError
+from stax.expr.nodes import Axes, Expr, Param, Size
+from stax.loops.nodes import Buffer, Program
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a buffer lies: its pointer, byte strides, the alignment that may be claimed, and its alias tag."""
+
+    dtype: DType
+    pointer: str
+    strides: tuple[str, ...]
+    align: int
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a Local stands for."""
+
+    dtype: DType
+    axes: Axes
+    parts: list[Part]
+
+
+@dataclass(slots=True)
+class Scope:
+    """Names, buffers and values that hold in one block and those inside it."""
+
+    names: dict[str, Bound] = field(default_factory=dict[str, Bound])
+    places: dict[str, Place] = field(default_factory=dict[str, Place])
+    values: dict[int, list[Part]] = field(default_factory=dict[int, list[Part]])
+
+
+@dataclass(slots=True)
+class Context:
+    """What the functions of one program share."""
+
+    program: Program
+    facts: Facts
+    layout: Layout
+    words: dict[Slot, int]
+    buffers: dict[str, Buffer]
+    impure: set[int] = field(default_factory=set[int])
+    expanded: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, tuple[Expr, Expr]])
+    tasks: int = 0
+
+
+@dataclass(slots=True)
+class State:
+    """One function being printed. `outer` is the function whose loop body this one is.
+
+    `captured` maps a value of the outer function to its name here, its type, and its place in the block of captures.
+    `loaded` holds values that depend on memory, until it changes.
+    """
+
+    context: Context
+    f: Function
+    outer: State | None = None
+    scopes: list[Scope] = field(default_factory=lambda: [Scope()])
+    loaded: dict[int, list[Part]] = field(default_factory=dict[int, list[Part]])
+    captured: dict[str, tuple[str, str, int]] = field(default_factory=dict[str, tuple[str, str, int]])
+    capture_bytes: int = 0
+    words: dict[Slot, str] = field(default_factory=dict[Slot, str])
+    sink_bytes: int = 0
+    stack_bytes: int = 0
+    heap: list[str] = field(default_factory=list[str])
+
+    @contextmanager
+    def scope(self) -> Generator[Scope]:
+        """Open a scope for a block of statements; memory may differ at its start and at its end."""
+        made = Scope()
+        self.scopes.append(made)
+        self.f.scopes.append({})
+        self.touch()
+        yield made
+        self.touch()
+        self.f.scopes.pop()
+        self.scopes.pop()
+
+    def touch(self) -> None:
+        """Forget what was loaded: memory has changed."""
+        self.loaded.clear()
+        self.f.loaded.clear()
+
+    def find(self, name: str) -> Bound | None:
+        """Return what the Local `name` stands for."""
+        for scope in reversed(self.scopes):
+            found = scope.names.get(name)
+            if found is not None:
+                return found
+        if self.outer is None:
+            return None
+        found = self.outer.find(name)
+        if found is None:
+            return None
+        runs = self.context.layout.widths(found.axes)
+        parts = [
+            Part(self.capture(p.text, types.value(found.dtype, run.width if p.slope is None else 0)), p.slope, p.offset)
+            for p, run in zip(found.parts, runs, strict=True)
+        ]
+        bound = self.scopes[0].names[name] = Bound(found.dtype, found.axes, parts)
+        return bound
+
+    def local(self, name: str) -> Bound:
+        """Return what the Local `name` stands for; it must be bound."""
+        found = self.find(name)
+        if found is None:
+            raise InternalError(f"nothing binds {name} in program {self.context.program.name}")
+        return found
+
+    def capture(self, text: str, kind: str) -> str:
+        """Return the name in this function of a value of the outer one."""
+        if types.is_constant(text):
+            return text
+        if text not in self.captured:
+            step = 64 if kind[0] == "<" else 8
+            at = -(-self.capture_bytes // step) * step
+            place = self.f.early(f"getelementptr i8, ptr %ctx, i64 {at}")
+            self.captured[text] = (self.f.early(f"load {kind}, ptr {place}, align {step}"), kind, at)
+            self.capture_bytes = at + (_bytes(kind) if step == 64 else 8)
+        return self.captured[text][0]
+
+    def word(self, slot: Slot, kind: str = "i64", note: str = "") -> str:
+        """Return a word of the argument block, read as `kind`."""
+        found = self.words.get(slot)
+        if found is None:
+            if self.outer is not None:
+                found = self.capture(self.outer.word(slot, kind, note), kind)
+            else:
+                if slot not in self.context.words:
+                    raise InternalError(f"program {self.context.program.name} has no {slot.kind.value} {slot.name}")
+                place = self.f.early(f"getelementptr i8, ptr %words, i64 {8 * self.context.words[slot]}")
+                found = self.f.early(f"load {kind}, ptr {place}, align 8{note}")
+            self.words[slot] = found
+        return found
+
+    def error(self) -> str:
+        """Return the address of the error record."""
+        return self.word(Slot(SlotKind.ERROR), "ptr")
+
+    def leave(self, code: str) -> None:
+        """Leave the function with an error code, freeing what is held."""
+        self.f.fails = True
+        self.f.act(f"store i32 {code}, ptr %code, align 4")
+        self.f.act(f"br label %{self.f.cleanups[-1]}")
+
+    def text(self, head: str) -> str:
+        """Return the whole function."""
+        f = self.f
+        first = [f"{head} nounwind {{", "start:"]
+        first += [f"  %sink = alloca [{self.sink_bytes} x i8], align 64"] if self.sink_bytes else []
+        first += ["  %code = alloca i32, align 4"] if f.fails else []
+        last = ["  ret i32 0", *f.tail]
+        last += ["leave:", "  %left = load i32, ptr %code, align 4", "  ret i32 %left"] if f.fails else []
+        return "\n".join([*first, *f.prologue, "  br label %body", "body:", *f.lines, *last, "}"])
+
+    def size(self, node: Size) -> str:
+        """Return the extent of a dimension."""
+        return self.word(Slot(SlotKind.SIZE, node.array, node.dim), "i64", f", !range {self.f.module.extents()}")
+
+    def param(self, node: Param) -> str:
+        """Return a scalar argument."""
+        word = self.word(Slot(SlotKind.SCALAR, node.name), types.memory(node.dtype))
+        return self.f.put(f"icmp ne i8 {word}, 0") if node.dtype.is_bool else word
+
+    def place(self, name: str) -> Place:
+        """Return where the buffer `name` lies."""
+        for scope in reversed(self.scopes):
+            found = scope.places.get(name)
+            if found is not None:
+                return found
+        buffer = self.context.buffers.get(name)
+        if buffer is None:
+            if self.outer is None:
+                raise InternalError(f"program {self.context.program.name} has no buffer {name}")
+            there = self.outer.place(name)
+            strides = tuple(self.capture(s, "i64") for s in there.strides)
+            made = Place(there.dtype, self.capture(there.pointer, "ptr"), strides, there.align, there.tag)
+        else:
+            facts, size = self.context.facts, buffer.dtype.size_bytes
+            pointer = self.word(Slot(SlotKind.POINTER, name), "ptr")
+            dense = len(buffer.shape) - 1 if name in facts.dense else -1
+            strides = tuple(
+                str(size) if d == dense else self.word(Slot(SlotKind.STRIDE, name, d)) for d in range(len(buffer.shape))
+            )
+            align = size if name in facts.aligned else 1
+            made = Place(buffer.dtype, pointer, strides, align, self.f.module.tag(name))
+        self.scopes[0].places[name] = made
+        return made
+
+
+def _bytes(kind: str) -> int:
+    lanes, element = kind[1:-1].split(" x ")
+    bits = {"float": 32, "double": 64, "ptr": 64}.get(element) or int(element[1:])
+    return max(1, -(-int(lanes) * bits // 8))

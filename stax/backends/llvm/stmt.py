@@ -1,0 +1,128 @@
+"""Statements: blocks and what they bind, scratch memory, stores and branches."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from stax.backends.llvm import loop, memory, parallel, types
+from stax.backends.llvm.expr import emit, emit_scalar
+from stax.backends.llvm.lanes import scalar
+from stax.backends.llvm.state import Bound, Place, State
+from stax.expr import build
+from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Stmt, Store
+
+_STACK_BYTES = 64 << 10
+
+
+def emit_block(s: State, block: Block) -> None:
+    """Append the statements of `block`, in the scope that is open, then free its scratch."""
+    held = len(s.f.cleanups)
+    for stmt in block.stmts:
+        emit_stmt(s, stmt)
+    while len(s.f.cleanups) > held:
+        s.f.act(f"call void @stax_free(ptr {s.heap.pop()})")
+        s.f.cleanups.pop()
+
+
+def emit_stmt(s: State, stmt: Stmt) -> None:
+    """Append one statement."""
+    match stmt:
+        case Block():
+            with s.scope():
+                emit_block(s, stmt)
+        case Allocate(buffer=buffer):
+            s.scopes[-1].places[buffer.name] = _scratch(s, buffer)
+        case Let(name=name, value=value):
+            s.scopes[-1].names[name.name] = Bound(value.dtype, value.axes, emit(s, value))
+        case Store():
+            _store(s, stmt)
+        case For(kind=LoopKind.PARALLEL) if s.outer is None:
+            parallel.emit_parallel(s, stmt)
+        case For():
+            loop.emit_for(s, stmt)
+        case If():
+            _branch(s, stmt)
+        case _:
+            assert_never(stmt)
+
+
+def _store(s: State, stmt: Store) -> None:
+    layout = s.context.layout
+    exprs = (*stmt.index, stmt.value, *stmt.mask)
+    axes = layout.union(e.axes for e in exprs)
+    rows = [layout.spread(emit(s, e), e.axes, axes) for e in exprs]
+    rank, place = len(stmt.index), s.place(stmt.buffer)
+    for k, run in enumerate(layout.widths(axes)):
+        m = memory.mask(s, [row[k] for row in rows[rank + 1 :]], run.width)
+        index = [row[k] for row in rows[:rank]]
+        memory.store(s, place, index, m, rows[rank][k], run.width, stmt.atomic)
+    s.touch()
+
+
+def _scratch(s: State, buffer: Buffer) -> Place:
+    f, size, kind = s.f, buffer.dtype.size_bytes, types.memory(buffer.dtype)
+    tag = f.module.tag(buffer.name)
+    constant = [build.integer(n) for n in buffer.shape]
+    cells = 1
+    for n in constant:
+        cells *= max(0, n) if n is not None else 0
+    if None not in constant and s.stack_bytes + cells * size <= _STACK_BYTES:
+        s.stack_bytes += cells * size
+        pointer = f.early(f"alloca [{cells} x {kind}], align 64")
+    else:
+        pointer = _heap(s, buffer)
+    strides = [str(size)]
+    for n in reversed(buffer.shape[1:]):
+        strides.insert(0, f.mul(strides[0], emit_scalar(s, n)))
+    return Place(buffer.dtype, pointer, tuple(strides[: len(buffer.shape)]), size, tag)
+
+
+def _heap(s: State, buffer: Buffer) -> str:
+    """Return scratch from the runtime; where there is none, the function returns the code that the runtime gives."""
+    f = s.f
+    total, over = str(buffer.dtype.size_bytes), "false"
+    for n in buffer.shape:
+        extent = f.over("smax", "i64", 0, emit_scalar(s, n), "0")
+        f.module.declare("{ i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)")
+        pair = f.put(f"call {{ i64, i1 }} @llvm.smul.with.overflow.i64(i64 {total}, i64 {extent})")
+        total = f.put(f"extractvalue {{ i64, i1 }} {pair}, 0")
+        over = f.put(f"or i1 {over}, {f.put(f'extractvalue {{ i64, i1 }} {pair}, 1')}")
+    wanted = f.put(f"select i1 {over}, i64 {(1 << 63) - 1}, i64 {total}")
+    f.module.declare("noalias ptr @stax_alloc(i64)")
+    f.module.declare("void @stax_free(ptr)")
+    f.module.out_of_memory = True
+    pointer, code = f.name(), f.name()
+    f.act(f"{pointer} = call noalias ptr @stax_alloc(i64 {f.over('smax', 'i64', 0, wanted, '1')})")
+    failed = f.put(f"icmp eq ptr {pointer}, null")
+    bad, good = f.label("full"), f.label("held")
+    f.act(f"br i1 {failed}, label %{bad}, label %{good}, !prof {f.module.unlikely()}")
+    f.begin(bad)
+    f.act(f"{code} = call i32 @stax.full(ptr {s.error()}, i64 {wanted})")
+    s.leave(code)
+    f.begin(good)
+    label = f.label("free")
+    f.tail += [f"{label}:", f"  call void @stax_free(ptr {pointer})", f"  br label %{f.cleanups[-1]}"]
+    f.cleanups.append(label)
+    s.heap.append(pointer)
+    s.touch()
+    return pointer
+
+
+def _branch(s: State, stmt: If) -> None:
+    f = s.f
+    cond = scalar(f, emit(s, stmt.cond)[0], stmt.cond.dtype)
+    if cond in ("true", "false"):
+        with s.scope():
+            emit_block(s, stmt.then if cond == "true" else stmt.orelse)
+        return
+    then, other, join = f.label("then"), f.label("else"), f.label("join")
+    empty = not stmt.orelse.stmts
+    f.act(f"br i1 {cond}, label %{then}, label %{join if empty else other}")
+    for label, part in ((then, stmt.then), (other, stmt.orelse)):
+        if part is stmt.orelse and empty:
+            continue
+        f.begin(label)
+        with s.scope():
+            emit_block(s, part)
+        f.act(f"br label %{join}")
+    f.begin(join)
