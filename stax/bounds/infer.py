@@ -1,0 +1,407 @@
+"""How much of each Func is needed: output shapes, the box of every Func, and what must hold of the inputs.
+
+Boxes are sums over `Size(output, dim)`, sizes of inputs and Params, so one kernel serves all shapes. Producers take the
+hull of what their readers need; a declared shape, and whatever an update may write, is inside the box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from stax.algorithm.nodes import Func, Pipeline, Table
+from stax.bounds.accesses import Access, accesses
+from stax.bounds.interval import Bounder, plain_read
+from stax.bounds.solve import limits
+from stax.errors import BoundsError
+from stax.expr import build
+from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
+from stax.expr.nodes import INDEX, Expr, Param, Read, Size
+from stax.expr.show import show
+from stax.expr.value_range import ValueRange, value_ranges
+from stax.expr.walk import reads
+from stax.source import Span
+
+Box = tuple[Interval, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegionCheck:
+    """`cond` over sizes and Params must hold before anything runs: `stage` needs `lo..hi` of dimension `dim` of `source`.
+
+    `size` is the extent there is.
+    """
+
+    cond: Expr
+    source: str
+    dim: int
+    lo: Expr
+    hi: Expr
+    size: Expr
+    stage: str
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCheck:
+    """Two limits on dimension `dim` of output `output` must agree: one from each of two inputs."""
+
+    output: str
+    dim: int
+    first: Expr
+    second: Expr
+    sources: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """What `infer` found. `shapes` holds None in a dimension that the call must give."""
+
+    boxes: Mapping[str, Box]
+    shapes: Mapping[str, tuple[Expr | None, ...]]
+    checks: tuple[RegionCheck, ...]
+    agreements: tuple[SizeCheck, ...]
+    context: Context
+
+
+def infer(pipeline: Pipeline) -> Regions:
+    """Return the regions of `pipeline`.
+
+    Raises BoundsError where an index has no bound, where index 0 of an output cannot be served, or where a scatter may
+    leave its Func; what depends on sizes becomes a check for the call.
+    """
+    return _Inference(pipeline).run()
+
+
+@dataclass(slots=True)
+class _Inference:
+    pipeline: Pipeline
+    algebra: Algebra = field(default_factory=Algebra)
+    demand: dict[str, list[Interval | None]] = field(default_factory=dict[str, "list[Interval | None]"])
+    boxes: dict[str, Box] = field(default_factory=dict[str, Box])
+    needs: list[tuple[Access, int, Interval, Ranges]] = field(
+        default_factory=list[tuple[Access, int, Interval, Ranges]]
+    )
+    at_least: dict[int, int] = field(default_factory=dict[int, int])
+    found: dict[str, tuple[tuple[Access, ...], ...]] = field(
+        default_factory=dict[str, "tuple[tuple[Access, ...], ...]"]
+    )
+    values: dict[tuple[str, int], ValueRange] = field(default_factory=dict[tuple[str, int], ValueRange])
+
+    def run(self) -> Regions:
+        pipeline = self.pipeline
+        for scalar in pipeline.scalars:
+            if scalar.low is not None and scalar.dtype.is_integer:
+                self.at_least[self._symbol(Param(scalar.dtype, scalar.name))] = int(scalar.low)
+            elif scalar.dtype.is_integer and not scalar.dtype.is_signed:
+                self.at_least[self._symbol(Param(scalar.dtype, scalar.name))] = 0
+        for f in pipeline.funcs:
+            self._value_ranges(f)
+            self.found[f.name] = tuple(tuple(accesses(f, stage, self.algebra)) for stage in range(len(f.updates) + 1))
+        for name in pipeline.outputs:
+            f = pipeline.func(name)
+            self.demand[name] = [Interval(Affine(0), self.size(name, d) - 1) for d in range(len(f.dims))]
+        member_of = {name: group for group in pipeline.groups for name in group}
+        done: set[str] = set()
+        for f in reversed(pipeline.funcs):
+            if f.name not in done:
+                together = [pipeline.func(n) for n in member_of.get(f.name, (f.name,))]
+                self._place(together)
+                done |= {g.name for g in together}
+        shapes, agreements = self._shapes()
+        return Regions(self.boxes, shapes, tuple(self._checks()), agreements, self.context())
+
+    def size(self, array: str, dim: int) -> Affine:
+        return self.algebra.of(Size(INDEX, array, dim))
+
+    def _symbol(self, expr: Expr) -> int:
+        return self.algebra.of(expr).terms[0][0]
+
+    def _of_read(self, read: Read) -> ValueRange:
+        return self.values.get((read.source, read.part), plain_read(read))
+
+    def _value_ranges(self, f: Func) -> None:
+        if not f.updates and not any(r.source == f.name for r in reads(f.values)):
+            for part, found in enumerate(value_ranges(f.values, self._of_read)):
+                if not f.dtypes[part].is_float:
+                    self.values[f.name, part] = found
+
+    def _place(self, funcs: list[Func]) -> None:
+        """Fix the boxes of Funcs that read only each other, and pass on what they need."""
+        names = {f.name for f in funcs}
+        for f in funcs:
+            self._box(f)
+        for f in funcs:
+            for stage, made in enumerate(self.found[f.name]):
+                ranges = self.ranges(f, stage)
+                bounder = Bounder(self.algebra, ranges, Prover(self.algebra, {}, self.at_least), self._of_read)
+                for access in made:
+                    self._pass_on(f, access, ranges, bounder, access.source in names)
+
+    def _box(self, f: Func) -> None:
+        asked = self.demand.get(f.name, [None] * len(f.dims))
+        self.boxes[f.name] = box_of(self.context(), f, asked, Prover(self.algebra, {}, self.at_least), {})
+
+    def context(self) -> Context:
+        return Context(self.pipeline, self.algebra, self.at_least, self.found, self.values)
+
+    def ranges(self, f: Func, stage: int) -> dict[str, Interval]:
+        """Return the box of each variable of a stage, its dims first."""
+        return stage_ranges(f, stage, dict(zip(f.dims, self.boxes[f.name], strict=True)), self.algebra, self.at_least)
+
+    def _hull(self, a: Interval | None, b: Interval) -> Interval:
+        return hull(Prover(self.algebra, {}, self.at_least), a, b)
+
+    def _pass_on(self, f: Func, access: Access, ranges: Ranges, bounder: Bounder, inside: bool) -> None:
+        source = next((g for g in self.pipeline.funcs if g.name == access.source), None)
+        for d, index in enumerate(access.index):
+            if source is not None and inside and self.algebra.name(index) == source.dims[d]:
+                continue
+            found = bounder.interval(index, access.facts)
+            if found.lo is None or found.hi is None:
+                found = finite(f, access, d, found)
+            if source is None or inside or (source.shape and source.shape[d] is not None):
+                self.needs.append((access, d, found, ranges))
+            if source is not None and not inside:
+                asked = self.demand.setdefault(source.name, [None] * len(source.dims))
+                asked[d] = self._hull(asked[d], found)
+
+    def _extent(self, access: Access, d: int) -> Affine | None:
+        """Return the extent that dimension `d` of what is accessed must stay in."""
+        for array in (*self.pipeline.inputs, *self.pipeline.tables):
+            if array.name == access.source:
+                if isinstance(array, Table):
+                    return Affine(array.array.shape[d])
+                return self.size(array.name, d)
+        f = self.pipeline.func(access.source)
+        if f.shape and f.shape[d] is not None:
+            shape = f.shape[d]
+            assert shape is not None
+            return self.algebra.of(shape)
+        if f.name in self.pipeline.outputs and access.read is None:
+            return self.size(f.name, d)
+        return None
+
+    def _shapes(self) -> tuple[dict[str, tuple[Expr | None, ...]], tuple[SizeCheck, ...]]:
+        shapes: dict[str, tuple[Expr | None, ...]] = {}
+        agreements: list[SizeCheck] = []
+        served = self._served()
+        given = dict(zip(self.pipeline.outputs, self.pipeline.shapes, strict=False))
+        for name in self.pipeline.outputs:
+            f = self.pipeline.func(name)
+            symbolic = given.get(name)
+            shape: list[Expr | None] = []
+            for d in range(len(f.dims)):
+                declared = symbolic[d] if symbolic else f.shape[d] if f.shape else None
+                if declared is not None:
+                    shape.append(self.algebra.simplify(declared))
+                    continue
+                found = served.get((name, d), {})
+                firsts = list(found.items())
+                shape.append(self.algebra.expr(firsts[0][1]) if firsts else None)
+                for source, limit in firsts[1:]:
+                    if limit != firsts[0][1]:
+                        agreements.append(
+                            SizeCheck(
+                                name,
+                                d,
+                                self.algebra.expr(firsts[0][1]),
+                                self.algebra.expr(limit),
+                                (firsts[0][0], source),
+                            )
+                        )
+            shapes[name] = tuple(shape)
+        return shapes, tuple(agreements)
+
+    def _served(self) -> dict[tuple[str, int], dict[str, Affine]]:
+        """Return, per output dimension, the largest extent that each input can serve."""
+        out: dict[tuple[str, int], dict[str, Affine]] = {}
+        inputs = {i.name for i in self.pipeline.inputs}
+        outputs = frozenset(self.pipeline.outputs)
+        prover = Prover(self.algebra, {}, self.at_least)
+        for access, d, found, _ in self.needs:
+            if access.source in inputs and found.hi is not None:
+                for (output, dim), limit in limits(
+                    self.algebra, prover, found.hi, self.size(access.source, d) - 1, outputs
+                ):
+                    mine = out.setdefault((output, dim), {})
+                    mine[access.source] = prover.minimum(mine[access.source], limit) if access.source in mine else limit
+        return out
+
+    def _checks(self) -> Iterable[RegionCheck]:
+        prover = Prover(self.algebra, {}, self.at_least)
+        kept: dict[tuple[str, int, str, int], list[RegionCheck]] = {}
+        seen: set[tuple[str, int, str, int, Affine, Affine]] = set()
+        for access, d, found, ranges in self.needs:
+            extent = self._extent(access, d)
+            if extent is None or found.lo is None or found.hi is None:
+                continue
+            key = (access.func, access.stage, access.source, d)
+            if (*key, found.lo, found.hi) in seen:
+                continue
+            seen.add((*key, found.lo, found.hi))
+            below, above = prover.nonnegative(found.lo), prover.less_equal(found.hi, extent - 1)
+            if below and above:
+                continue
+            check = self._check(access, d, found, extent, ranges)
+            if not found.lo.terms and found.lo.const < 0 and not self._may_be_empty(access, found):
+                raise self._outside(check)
+            if not found.hi.terms and not extent.terms and found.hi.const >= extent.const:
+                raise self._outside(check)
+            kept.setdefault(key, []).append(check)
+        for checks in kept.values():
+            yield from checks
+
+    def _may_be_empty(self, access: Access, found: Interval) -> bool:
+        return bool(access.facts)
+
+    def _check(self, access: Access, d: int, found: Interval, extent: Affine, ranges: Ranges) -> RegionCheck:
+        assert found.lo is not None
+        assert found.hi is not None
+        of = self.algebra.expr
+        inside = build.both(build.less_equal(build.index(0), of(found.lo)), build.less(of(found.hi), of(extent)))
+        empty = build.less(of(found.hi), of(found.lo))
+        cond = build.binary(build.Op.OR, inside, empty)
+        for r in ranges.values():
+            if r.lo is not None and r.hi is not None:
+                cond = build.binary(build.Op.OR, cond, build.less(of(r.hi), of(r.lo)))
+        f = self.pipeline.func(access.func)
+        return RegionCheck(
+            cond,
+            access.source,
+            d,
+            of(found.lo),
+            of(found.hi),
+            of(extent),
+            stage_name(f.name, access.stage),
+            _span(f, access),
+        )
+
+    def _outside(self, check: RegionCheck) -> BoundsError:
+        arrays = {i.name for i in self.pipeline.inputs} | {t.name for t in self.pipeline.tables}
+        what = "input" if check.source in arrays else "Func"
+        return BoundsError(
+            f"`{check.stage}` needs {what} `{check.source}` outside its extent in dimension {check.dim}",
+            [(check.span, "accessed here")],
+            facts=[f"needed: {show(check.lo)} .. {show(check.hi)}; available: 0 .. {show(check.size)} - 1"],
+            hint="use sx.pad, shift the definition, or give origin=" if what == "input" else "clip the index",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What is known of a pipeline before any region of it is."""
+
+    pipeline: Pipeline
+    algebra: Algebra
+    at_least: Mapping[int, int]
+    accesses: Mapping[str, tuple[tuple[Access, ...], ...]]
+    values: Mapping[tuple[str, int], ValueRange]
+
+    def of_read(self, read: Read) -> ValueRange:
+        """Return the range of what `read` can give."""
+        return self.values.get((read.source, read.part), plain_read(read))
+
+    def bounder(self, ranges: Ranges, prover: Prover) -> Bounder:
+        """Return what finds intervals over `ranges`."""
+        return Bounder(self.algebra, ranges, prover, self.of_read)
+
+
+def box_of(context: Context, f: Func, asked: Sequence[Interval | None], prover: Prover, outer: Ranges) -> Box:
+    """Return the box that `f` is computed over where its readers ask for `asked`.
+
+    A declared shape is the box in the dims that a recurrence moves in and of what has updates; what updates write, and
+    read of their own Func, is inside. `outer` are the ranges of loops around, `prover` knows them.
+    """
+    box: list[Interval] = []
+    output = f.name in context.pipeline.outputs
+    moved = _moved_dims(f, context.accesses[f.name], context.algebra, context.pipeline)
+    for d, dim in enumerate(f.dims):
+        shape = f.shape[d] if f.shape else None
+        wanted = asked[d]
+        if shape is not None and (dim in moved or f.updates or wanted is None):
+            whole = Interval(Affine(0), context.algebra.of(shape) - 1)
+            if wanted is None or not output:
+                wanted = whole
+            elif dim in moved:
+                wanted = hull(prover, wanted, whole)
+        if wanted is None:
+            raise BoundsError(
+                f"dimension `{dim}` of `{f.name}` has no extent: nothing that reads it bounds it",
+                [(f.span, "defined here")],
+                hint=f"declare it: Func({f.name!r}, shape=...)",
+            )
+        box.append(wanted)
+    for stage in range(1, len(f.updates) + 1):
+        dims = dict(zip(f.dims, box, strict=True))
+        bounder = context.bounder(stage_ranges(f, stage, {**outer, **dims}, context.algebra, context.at_least), prover)
+        for access in context.accesses[f.name][stage]:
+            if access.source == f.name:
+                for d, index in enumerate(access.index):
+                    declared = f.shape and f.shape[d] is not None
+                    if context.algebra.name(index) == f.dims[d] or declared or (output and access.read is None):
+                        continue
+                    found = bounder.interval(index, access.facts)
+                    box[d] = hull(prover, box[d], finite(f, access, d, found))
+    return tuple(box)
+
+
+def finite(f: Func, access: Access, d: int, found: Interval) -> Interval:
+    """Return `found`; raise BoundsError where a side of it is not known."""
+    if found.lo is not None and found.hi is not None:
+        return found
+    does = "writes" if access.read is None else "reads"
+    text = show(access.read.index[d]) if access.read else show(f.updates[access.stage - 1].index[d])
+    raise BoundsError(
+        f"`{stage_name(f.name, access.stage)}` {does} `{access.source}` at `{text}` in dimension {d}, which has no bound",
+        [(_span(f, access), "has no bound here")],
+        hint="clip the index, or compare it in the RDom's where=",
+    )
+
+
+def stage_ranges(
+    f: Func, stage: int, dims: Mapping[str, Interval], algebra: Algebra, at_least: Mapping[int, int]
+) -> dict[str, Interval]:
+    """Return the intervals of a stage's variables: `dims` as given, then those of its RDom."""
+    ranges = dict(dims)
+    if stage:
+        for r in f.updates[stage - 1].domain:
+            bounder = Bounder(algebra, ranges, Prover(algebra, {}, at_least), plain_read)
+            lo = bounder.interval(algebra.of(r.lo), frozenset()).lo
+            hi = bounder.interval(algebra.of(r.hi), frozenset()).hi
+            ranges[r.name] = Interval(lo, None if hi is None else hi - 1)
+    return ranges
+
+
+def hull(prover: Prover, a: Interval | None, b: Interval) -> Interval:
+    """Return the smallest interval known to hold both."""
+    if a is None:
+        return b
+    lo = None if a.lo is None or b.lo is None else prover.minimum(a.lo, b.lo)
+    hi = None if a.hi is None or b.hi is None else prover.maximum(a.hi, b.hi)
+    return Interval(lo, hi)
+
+
+def stage_name(func: str, stage: int) -> str:
+    """Return how users see a stage: `f`, or `f.update(0)`."""
+    return func if stage == 0 else f"{func}.update({stage - 1})"
+
+
+def _span(f: Func, access: Access) -> Span | None:
+    if access.read is not None and access.read.span is not None:
+        return access.read.span
+    return f.updates[access.stage - 1].span if access.stage else f.span
+
+
+def _moved_dims(f: Func, found: tuple[tuple[Access, ...], ...], algebra: Algebra, pipeline: Pipeline) -> frozenset[str]:
+    """Return the dims in which the definition reads its own Func, or its group, elsewhere."""
+    group = next((g for g in pipeline.groups if f.name in g), (f.name,))
+    moved: set[str] = set()
+    for access in found[0]:
+        if access.source in group and access.read is not None:
+            other = pipeline.func(access.source)
+            for d, index in enumerate(access.index):
+                if algebra.name(index) != other.dims[d] or (d < len(f.dims) and f.dims[d] != other.dims[d]):
+                    if d < len(f.dims):
+                        moved.add(f.dims[d])
+    return frozenset(moved)

@@ -1,0 +1,144 @@
+"""Symbolic intervals of index expressions, over boxes of variables and under what is known of them.
+
+Method: interval arithmetic on sums in normal form, so that `x - x` is 0; a known `fact >= 0` that cancels a variable
+gives one more bound (one step of Fourier-Motzkin elimination).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from stax.bounds.accesses import Fact, Facts
+from stax.expr.affine import EVERYTHING, Affine, Algebra, Interval, Prover, Ranges
+from stax.expr.nodes import Binary, BinaryOp, Cast, Const, Expr, Local, Param, Read, Select, Size, Var
+from stax.expr.value_range import ValueRange, of_dtype, value_ranges
+
+
+class Bounder:
+    """Finds intervals over `ranges`, the box of each variable, outermost first."""
+
+    def __init__(self, algebra: Algebra, ranges: Ranges, prover: Prover, of_read: Callable[[Read], ValueRange]) -> None:
+        self._algebra, self._ranges, self._prover, self._of_read = algebra, ranges, prover, of_read
+
+    def interval(self, a: Affine, facts: Facts) -> Interval:
+        """Return what `a` lies between, where all of `facts` hold."""
+        known = self._usable(facts)
+        natural = self._plain(a)
+        return Interval(self._bounded(a, natural.lo, known, 1), self._bounded(a, natural.hi, known, -1))
+
+    def tightens(self, a: Affine, facts: Facts) -> bool:
+        """Return whether `facts` make the interval of `a` smaller."""
+        return bool(facts) and self.interval(a, facts) != self._plain(a)
+
+    def _bounded(self, a: Affine, natural: Affine | None, facts: list[Affine], sign: int) -> Affine | None:
+        """Return the best lower (`sign` 1) or upper (-1) bound."""
+        best = natural
+        for fact in facts:
+            for number, factor in a.terms:
+                other = fact.factor(number)
+                if other and (factor > 0) == (other * sign > 0):
+                    # |other| * a - sign * |factor| * fact no longer has this atom, and bounds |other| * a
+                    moved = self._plain(a * abs(other) - fact * (sign * abs(factor)))
+                    found = moved.lo if sign > 0 else moved.hi
+                    if found is None:
+                        continue
+                    if abs(other) > 1:
+                        up = found * -1
+                        found = (
+                            self._algebra.divided(up, abs(other)) * -1
+                            if sign > 0
+                            else (self._algebra.divided(found, abs(other)))
+                        )
+                    if best is None:
+                        best = found
+                    else:
+                        best = self._prover.maximum(best, found) if sign > 0 else self._prover.minimum(best, found)
+        return best
+
+    def _usable(self, facts: Facts) -> list[Affine]:
+        ordered = sorted(facts, key=lambda f: (f.unequal, f.sum.terms, f.sum.const))
+        return [s for fact in ordered if (s := self._as_bound(fact)) is not None]
+
+    def _as_bound(self, fact: Fact) -> Affine | None:
+        """Return a sum >= 0; an inequality at the end of a range moves that end by one."""
+        if not fact.unequal:
+            return fact.sum
+        plain = self._plain(fact.sum)
+        if plain.lo is not None and self._prover.nonnegative(plain.lo):
+            return fact.sum - 1
+        if plain.hi is not None and self._prover.nonnegative(plain.hi * -1):
+            return fact.sum * -1 - 1
+        return None
+
+    def _plain(self, a: Affine) -> Interval:
+        lo: Affine | None = Affine(a.const)
+        hi: Affine | None = Affine(a.const)
+        for number, factor in a.terms:
+            part = self._atom(number)
+            low, high = (part.lo, part.hi) if factor > 0 else (part.hi, part.lo)
+            lo = None if lo is None or low is None else lo + low * factor
+            hi = None if hi is None or high is None else hi + high * factor
+        return Interval(lo, hi)
+
+    def _atom(self, number: int) -> Interval:
+        atom = self._algebra.atom(number)
+        exact = Affine(0, ((number, 1),))
+        match atom:
+            case Var(name=name) | Local(name=name):
+                return self._ranges.get(name, Interval(exact, exact))
+            case Size() | Param() | Cast(value=Param()):
+                return Interval(exact, exact)
+            case Binary(op=(BinaryOp.MIN | BinaryOp.MAX) as op, left=left, right=right):
+                return self._extreme(op, self._of(left), self._of(right))
+            case Binary(op=BinaryOp.FLOORDIV, left=left, right=Const(value=int(by))) if by > 0:
+                part = self._of(left)
+                return Interval(*(None if e is None else self._algebra.divided(e, by) for e in (part.lo, part.hi)))
+            case Binary(op=BinaryOp.MOD, left=left, right=Const(value=int(by))) if by > 0:
+                return self._remainder(self._of(left), by)
+            case Binary(op=BinaryOp.MOD, left=left, right=right):
+                return self._symbolic_remainder(self._of(left), self._algebra.of(right))
+            case Select(yes=yes, no=no):
+                a, b = self._of(yes), self._of(no)
+                lo = None if a.lo is None or b.lo is None else self._prover.minimum(a.lo, b.lo)
+                hi = None if a.hi is None or b.hi is None else self._prover.maximum(a.hi, b.hi)
+                return Interval(lo, hi)
+            case Cast(value=value):
+                return self._value(value)
+            case _:
+                return self._value(atom)
+
+    def _of(self, expr: Expr) -> Interval:
+        return self._plain(self._algebra.of(expr))
+
+    def _extreme(self, op: BinaryOp, a: Interval, b: Interval) -> Interval:
+        pick = self._prover.minimum if op is BinaryOp.MIN else self._prover.maximum
+
+        def end(x: Affine | None, y: Affine | None, either: bool) -> Affine | None:
+            if x is None or y is None:
+                return (x if y is None else y) if either else None
+            return pick(x, y)
+
+        return Interval(end(a.lo, b.lo, op is BinaryOp.MAX), end(a.hi, b.hi, op is BinaryOp.MIN))
+
+    def _remainder(self, part: Interval, by: int) -> Interval:
+        whole = Interval(Affine(0), Affine(by - 1))
+        if part.lo is None or part.hi is None:
+            return whole
+        inside = self._prover.nonnegative(part.lo) and self._prover.nonnegative(part.hi * -1 + (by - 1))
+        return part if inside else whole
+
+    def _symbolic_remainder(self, part: Interval, by: Affine) -> Interval:
+        """Return the interval of a remainder by a size: 0 where the size is 0, else below it."""
+        if not self._prover.nonnegative(by):
+            return EVERYTHING
+        return Interval(Affine(0), self._prover.maximum(by - 1, Affine(0)))
+
+    def _value(self, expr: Expr) -> Interval:
+        lo, hi = value_ranges((expr,), self._of_read)[0]
+        return Interval(*(None if math.isinf(e) else Affine(int(e)) for e in (lo, hi)))
+
+
+def plain_read(read: Read) -> ValueRange:
+    """Return the range of what a read can give, by its type alone."""
+    return of_dtype(read.dtype)

@@ -1,0 +1,339 @@
+"""Integer expressions as sums `c0 + c1 * atom1 + ...`, so that equal positions look equal, and proofs about them.
+
+int64 and `index` are one here: positions do not overflow. An atom is whatever is not a sum or a multiple: a name, a
+size, a floor division, a minimum, a value that depends on data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from stax.expr import build
+from stax.expr.nodes import (
+    INDEX,
+    Binary,
+    BinaryOp,
+    Broadcast,
+    Cast,
+    Const,
+    Expr,
+    Local,
+    Param,
+    Ramp,
+    Select,
+    Size,
+    Unary,
+    UnaryOp,
+    Var,
+)  # fmt: skip
+from stax.expr.number import Numbering
+from stax.expr.walk import children, with_children
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """`const` plus, for each `(atom, factor)` of `terms`, factor times that atom of the `Algebra` that made it."""
+
+    const: int
+    terms: tuple[tuple[int, int], ...] = ()
+
+    def __add__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.const + other, self.terms)
+        sums = dict(self.terms)
+        for atom, factor in other.terms:
+            sums[atom] = sums.get(atom, 0) + factor
+        return Affine(self.const + other.const, tuple(sorted((a, f) for a, f in sums.items() if f)))
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        return self + other * -1
+
+    def __mul__(self, factor: int) -> Affine:
+        if not factor:
+            return Affine(0)
+        return Affine(self.const * factor, tuple((a, f * factor) for a, f in self.terms))
+
+    def factor(self, atom: int) -> int:
+        """Return the factor of `atom`."""
+        return next((f for a, f in self.terms if a == atom), 0)
+
+    def without(self, atom: int) -> Affine:
+        """Return the sum less its term of `atom`."""
+        return Affine(self.const, tuple((a, f) for a, f in self.terms if a != atom))
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What lies between `lo` and `hi`, both included; None where nothing is known on that side."""
+
+    lo: Affine | None
+    hi: Affine | None
+
+
+EVERYTHING = Interval(None, None)
+Ranges = Mapping[str, Interval]
+
+
+class Algebra:
+    """Makes sums of expressions and expressions of sums; equal atoms get equal numbers."""
+
+    def __init__(self) -> None:
+        self._numbering = Numbering()
+        self._atoms: dict[int, Expr] = {}
+        self._memo: dict[int, tuple[Expr, Affine]] = {}
+
+    def atom(self, number: int) -> Expr:
+        """Return the expression of an atom, of dtype `index`."""
+        return self._atoms[number]
+
+    def of(self, expr: Expr) -> Affine:
+        """Return the sum of the integer expression `expr`.
+
+        >>> from stax.expr.build import add, floordiv, mul, sub
+        >>> x, a = build.local("x"), Algebra()
+        >>> a.of(sub(add(x, 3), x)), a.of(floordiv(add(mul(x, 4), 6), 4)) == a.of(add(x, 1))
+        (Affine(const=3, terms=()), True)
+        """
+        stack = [expr]
+        while stack:
+            node = stack[-1]
+            if id(node) in self._memo:
+                stack.pop()
+                continue
+            new = [c for c in self._below(node) if id(c) not in self._memo]
+            if new:
+                stack += new
+            else:
+                stack.pop()
+                self._memo[id(node)] = (node, self._sum(node))
+        return self._memo[id(expr)][1]
+
+    def expr(self, affine: Affine) -> Expr:
+        """Return `affine` as an expression of dtype `index`: positive terms first."""
+        total: Expr | None = None
+        for number, factor in sorted(affine.terms, key=lambda t: t[1] < 0):
+            term = build.mul(self._atoms[number], abs(factor))
+            if total is None:
+                total = term if factor > 0 else build.mul(self._atoms[number], factor)
+            else:
+                total = build.add(total, term) if factor > 0 else build.sub(total, term)
+        if total is None:
+            return build.index(affine.const)
+        if affine.const < 0:
+            return build.sub(total, -affine.const)
+        return build.add(total, affine.const)
+
+    def simplify(self, expr: Expr) -> Expr:
+        """Return the position `expr` in normal form."""
+        return self.expr(self.of(expr))
+
+    def name(self, affine: Affine) -> str | None:
+        """Return the name of the Var or Local that `affine` is, or None."""
+        if affine.const == 0 and len(affine.terms) == 1 and affine.terms[0][1] == 1:
+            atom = self._atoms[affine.terms[0][0]]
+            return atom.name if isinstance(atom, Var | Local) else None
+        return None
+
+    def minimum(self, a: Affine, b: Affine) -> Affine:
+        """Return the smaller of two sums, plainly where their difference is constant."""
+        return self._extreme(BinaryOp.MIN, a, b)
+
+    def maximum(self, a: Affine, b: Affine) -> Affine:
+        """Return the larger of two sums."""
+        return self._extreme(BinaryOp.MAX, a, b)
+
+    def divided(self, a: Affine, by: int) -> Affine:
+        """Return floor(a / by) for `by` > 0."""
+        if by == 1:
+            return a
+        whole = Affine(a.const // by, tuple((t, f // by) for t, f in a.terms if f % by == 0))
+        rest = Affine(a.const % by, tuple((t, f) for t, f in a.terms if f % by))
+        if not rest.terms:
+            return whole
+        return whole + self._leaf(build.floordiv(self.expr(rest), by))
+
+    def remainder(self, a: Affine, by: int) -> Affine:
+        """Return a - by * floor(a / by) for `by` > 0."""
+        rest = Affine(a.const % by, tuple((t, f % by) for t, f in a.terms if f % by))
+        return Affine(rest.const) if not rest.terms else self._leaf(build.mod(self.expr(rest), by))
+
+    def _extreme(self, op: BinaryOp, a: Affine, b: Affine) -> Affine:
+        gap = a - b
+        if not gap.terms:
+            return (a if gap.const < 0 else b) if op is BinaryOp.MIN else (a if gap.const > 0 else b)
+        shift = min(a.const, b.const)
+        parts = {*self._arms(op, a - shift), *self._arms(op, b - shift)}
+        ordered = sorted(parts, key=lambda p: (p.terms, p.const))
+        kept = [p for p in ordered if not any(self._beaten(op, p, q) for q in ordered)]
+        total = self.expr(kept[0])
+        for p in kept[1:]:
+            total = build.binary(op, total, self.expr(p))
+        return (self.of(total) if len(kept) == 1 else self._leaf(total)) + shift
+
+    def _arms(self, op: BinaryOp, a: Affine) -> list[Affine]:
+        """Return the arms of `a` where it is a constant more than one `op`."""
+        if len(a.terms) == 1 and a.terms[0][1] == 1:
+            arms: list[Affine] = []
+            stack = [self._atoms[a.terms[0][0]]]
+            while stack:
+                match stack.pop():
+                    case Binary(op=found, left=left, right=right) if found is op:
+                        stack += [left, right]
+                    case other:
+                        arms.append(self.of(other) + a.const)
+            return arms
+        return [a]
+
+    def _beaten(self, op: BinaryOp, p: Affine, q: Affine) -> bool:
+        gap = p - q
+        return not gap.terms and (gap.const > 0 if op is BinaryOp.MIN else gap.const < 0)
+
+    def _below(self, node: Expr) -> tuple[Expr, ...]:
+        match node:
+            case Binary(op=BinaryOp.ADD | BinaryOp.SUB | BinaryOp.MUL | BinaryOp.FLOORDIV | BinaryOp.MOD) if _whole(
+                node
+            ):
+                return children(node)
+            case Binary(op=BinaryOp.MIN | BinaryOp.MAX) | Unary(op=UnaryOp.NEG) | Broadcast() if _whole(node):
+                return children(node)
+            case Cast(value=value) if _whole(node) and _whole(value):
+                return (value,)
+            case Select(yes=yes, no=no) if _whole(node):
+                return (yes, no)
+            case _:
+                return ()
+
+    def _sum(self, node: Expr) -> Affine:
+        below = [self._memo[id(c)][1] for c in self._below(node)]
+        match node:
+            case Const(value=value) if not node.dtype.is_float:
+                return Affine(int(value))
+            case Binary(op=BinaryOp.ADD) if below:
+                return below[0] + below[1]
+            case Binary(op=BinaryOp.SUB) if below:
+                return below[0] - below[1]
+            case Binary(op=BinaryOp.MUL) if below and not (below[0].terms and below[1].terms):
+                a, b = below
+                return b * a.const if not a.terms else a * b.const
+            case Binary(op=BinaryOp.FLOORDIV) if below and not below[1].terms and below[1].const > 0:
+                return self.divided(below[0], below[1].const)
+            case Binary(op=BinaryOp.MOD) if below and not below[1].terms and below[1].const > 0:
+                return self.remainder(below[0], below[1].const)
+            case Binary(op=(BinaryOp.MIN | BinaryOp.MAX) as op) if below:
+                return self._extreme(op, below[0], below[1])
+            case Binary(op=op) if below:
+                return self._leaf(build.binary(op, self.expr(below[0]), self.expr(below[1])))
+            case Unary(op=UnaryOp.NEG) if below:
+                return below[0] * -1
+            case Cast() | Broadcast() if below:
+                return below[0]
+            case Select(cond=cond) if below:
+                return self._leaf(build.select(cond, self.expr(below[0]), self.expr(below[1])))
+            case _:
+                return self._leaf(_as_index(node))
+
+    def _leaf(self, node: Expr) -> Affine:
+        number = self._numbering.of(node)
+        self._atoms.setdefault(number, node)
+        return Affine(0, ((number, 1),))
+
+
+class Prover:
+    """Proves that sums are at least 0, from ranges of names, what sizes are, and `facts` that are at least 0."""
+
+    def __init__(self, algebra: Algebra, ranges: Ranges, at_least: Mapping[int, int] | None = None) -> None:
+        self._algebra, self._ranges, self._at_least = algebra, ranges, at_least or {}
+        self._budget = 0
+
+    def nonnegative(self, a: Affine) -> bool:
+        """Return whether `a` >= 0 was proved.
+
+        >>> from stax.expr.build import add, local
+        >>> g = Algebra()
+        >>> n, x = Affine(0, ((g.of(Size(INDEX, "a", 0)).terms[0][0], 1),)), local("x")
+        >>> Prover(g, {"x": Interval(Affine(0), n - 1)}).nonnegative(n - 1 - g.of(x))
+        True
+        """
+        self._budget = 120
+        return self._prove(a)
+
+    def less_equal(self, a: Affine, b: Affine) -> bool:
+        """Return whether `a` <= `b` was proved."""
+        return self.nonnegative(b - a)
+
+    def minimum(self, a: Affine, b: Affine) -> Affine:
+        """Return the smaller of the two, plainly where that is proved."""
+        if self.less_equal(a, b):
+            return a
+        return b if self.less_equal(b, a) else self._algebra.minimum(a, b)
+
+    def maximum(self, a: Affine, b: Affine) -> Affine:
+        """Return the larger of the two, plainly where that is proved."""
+        if self.less_equal(b, a):
+            return a
+        return b if self.less_equal(a, b) else self._algebra.maximum(a, b)
+
+    def _prove(self, a: Affine) -> bool:
+        self._budget -= 1
+        if self._budget < 0:
+            return False
+        if not a.terms:
+            return a.const >= 0
+        number, factor = self._next(a)
+        atom, rest, of = self._algebra.atom(number), a.without(number), self._algebra.of
+        match atom:
+            case Var(name=name) | Local(name=name) if name in self._ranges:
+                bound = self._ranges[name].lo if factor > 0 else self._ranges[name].hi
+                return bound is not None and self._prove(rest + bound * factor)
+            case Binary(op=(BinaryOp.MIN | BinaryOp.MAX) as op, left=left, right=right):
+                arms = (self._prove(rest + of(arm) * factor) for arm in (left, right))
+                return all(arms) if (op is BinaryOp.MIN) == (factor > 0) else any(arms)
+            case Binary(op=BinaryOp.FLOORDIV, left=left, right=Const(value=int(by))) if by > 0:
+                return self._prove(rest * by + (of(left) - (by - 1 if factor > 0 else 0)) * factor)
+            case Binary(op=BinaryOp.MOD, right=Const(value=int(by))) if by > 0:
+                return self._prove(rest + (0 if factor > 0 else (by - 1) * factor))
+            case Select(yes=yes, no=no):
+                return all(self._prove(rest + of(arm) * factor) for arm in (yes, no))
+            case _:
+                low = self._low(number, atom)
+                return factor > 0 and low is not None and self._prove(rest + low * factor)
+
+    def _low(self, number: int, atom: Expr) -> int | None:
+        if number in self._at_least:
+            return self._at_least[number]
+        return 0 if isinstance(atom, Size | Ramp) else None
+
+    def _next(self, a: Affine) -> tuple[int, int]:
+        """Return the term to replace: composite atoms and inner names first, sizes last."""
+
+        def rank(term: tuple[int, int]) -> tuple[int, int]:
+            atom = self._algebra.atom(term[0])
+            match atom:
+                case Var(name=name) | Local(name=name) if name in self._ranges:
+                    return (1, -self._order(name))
+                case Size() | Param() | Ramp() | Cast() | Local() | Var():
+                    return (2, term[0])
+                case _:
+                    return (0, -term[0])
+
+        return min(a.terms, key=rank)
+
+    def _order(self, name: str) -> int:
+        return next(k for k, other in enumerate(self._ranges) if other == name)
+
+
+def _whole(node: Expr) -> bool:
+    return node.dtype.name in ("int64", "index")
+
+
+def _as_index(node: Expr) -> Expr:
+    match node:
+        case Var() | Local() | Size() if _whole(node):
+            return node if node.dtype is INDEX else replace(node, dtype=INDEX)
+        case Ramp():
+            return node
+        case Cast(value=value) if _whole(node):
+            return build.cast(value, INDEX)
+        case _:
+            return with_children(node, children(node)) if node.dtype is INDEX else build.cast(node, INDEX)

@@ -1,0 +1,219 @@
+"""Would a schedule change a value? Regions, placement and order, by intervals; what is not seen to be safe is refused.
+
+The whole schedule is judged. Where it is illegal, the directive after the longest legal prefix is blamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stax.algorithm.inline import inline
+from stax.algorithm.nodes import Func, Pipeline
+from stax.bounds.accesses import Access
+from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name, stage_ranges
+from stax.errors import LegalityError, ScheduleError
+from stax.expr.affine import Affine, Interval, Prover, Ranges
+from stax.legality.order import check_order
+from stax.loops.nodes import LoopKind
+from stax.schedule.default import complete
+from stax.schedule.directives import Line, StageRef
+from stax.schedule.legal import Legal, Level, Placed
+from stax.schedule.points import Points, Root, points
+from stax.schedule.resolve import At, Inline, Resolved, resolve
+from stax.schedule.resolve import Root as AtRoot
+
+MOST_LANES = 256
+MOST_COPIES = 256
+Path = tuple[tuple[StageRef, int], ...]
+
+
+def check(pipeline: Pipeline, lines: Iterable[Line], regions: Regions | None = None) -> Legal:
+    """Return the proof that `lines`, completed by the default schedule, change no value of `pipeline`.
+
+    Raises LegalityError with the line to blame, ScheduleError where the lines do not fit together.
+    """
+    said = tuple(lines)
+    try:
+        return _judge(pipeline, said, regions)
+    except LegalityError as error:
+        raise _blamed(pipeline, said, error) from None
+
+
+def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError) -> LegalityError:
+    for k in reversed(range(len(said))):
+        try:
+            _judge(pipeline, said[:k], None)
+        except ScheduleError:
+            continue
+        span = said[k].directive.span
+        return LegalityError(error.message, [(span, "asked for here"), *error.places], error.facts, error.hint)
+    return error
+
+
+def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None) -> Legal:
+    resolved = resolve(pipeline, complete(pipeline, said))
+    gone = frozenset(name for name, p in resolved.placements.items() if isinstance(p, Inline))
+    smaller = inline(pipeline, gone)
+    if gone or regions is None:
+        regions = infer(smaller)
+    return _Check(smaller, resolved, regions).run()
+
+
+class _Check:
+    def __init__(self, pipeline: Pipeline, resolved: Resolved, regions: Regions) -> None:
+        self.pipeline, self.resolved, self.regions = pipeline, resolved, regions
+        self.context = regions.context
+        self.algebra = regions.context.algebra
+        self.placed: dict[str, Placed] = {}
+        self.paths: dict[str, Path] = {}
+        self.points: dict[StageRef, Points] = {}
+        self.readers: dict[str, list[tuple[Func, int, Access]]] = {}
+        for f in pipeline.funcs:
+            for stage, found in enumerate(self.context.accesses[f.name]):
+                for access in found:
+                    if access.source != f.name:
+                        self.readers.setdefault(access.source, []).append((f, stage, access))
+
+    def run(self) -> Legal:
+        grouped = {name for group in self.pipeline.groups for name in group}
+        for f in reversed(self.pipeline.funcs):
+            place = self.resolved.placements.get(f.name, AtRoot())
+            if isinstance(place, At) and (f.name in grouped or f.name in self.pipeline.outputs):
+                what = "is an output" if f.name in self.pipeline.outputs else "reads Funcs that read it"
+                raise LegalityError(f"`{f.name}` {what}, so it is computed whole, not at a loop of `{place.consumer}`")
+            self._place(f, place)
+            for stage in range(len(f.updates) + 1):
+                self._nest(f, stage)
+        for group in self.pipeline.groups:
+            for name in group:
+                self._steps_first(self.pipeline.func(name))
+        return Legal(self.pipeline, self.resolved, self.regions, self.placed, self.points)
+
+    def _place(self, f: Func, place: AtRoot | At | Inline) -> None:
+        if not isinstance(place, At):
+            box = self.regions.boxes[f.name]
+            self.placed[f.name], self.paths[f.name] = Placed(None, None, box, box), ()
+            return
+        compute = self._level(place.consumer, place.loop)
+        path = self._path(compute)
+        for stage, at in path:
+            loop = self.points[stage].loops[at].loop
+            if loop.kind is LoopKind.VECTOR:
+                raise LegalityError(
+                    f"`{f.name}` cannot be computed inside loop `{loop.name}` of `{stage}`, which is vectorized",
+                    hint="compute it at a loop further out",
+                )
+        store = compute if place.store is None else None
+        if isinstance(place.store, tuple):
+            store = self._level(*place.store)
+        kept_path = () if store is None else self._path(store)
+        if path[: len(kept_path)] != kept_path:
+            raise LegalityError(f"`{f.name}` is kept at a loop that is not around the one where it is computed")
+        for stage, at in path[len(kept_path) :]:
+            loop = self.points[stage].loops[at].loop
+            if loop.kind is LoopKind.PARALLEL:
+                raise LegalityError(
+                    f"iterations of the parallel loop `{loop.name}` of `{stage}` would share the storage of `{f.name}`",
+                    hint=f"store `{f.name}` inside that loop",
+                )
+        box = self._box(f, path)
+        kept = box if kept_path == path else self._box(f, kept_path)
+        self.placed[f.name], self.paths[f.name] = Placed(compute, store, box, kept), path
+
+    def _level(self, stage: StageRef, loop: str) -> Level:
+        at = self.resolved.nests[stage].place(loop)
+        assert at is not None
+        return Level(stage, at + 1)
+
+    def _path(self, level: Level) -> Path:
+        return (*self.paths[level.stage.func], *((level.stage, k) for k in range(level.depth)))
+
+    def _ranges(self, path: Path) -> dict[str, Interval]:
+        found: dict[str, Interval] = {}
+        for stage, at in path:
+            loop = self.points[stage].loops[at]
+            found[loop.var.name] = Interval(Affine(0), self.algebra.of(loop.extent) - 1)
+        return found
+
+    def _box(self, f: Func, path: Path) -> Box:
+        """Return what is needed of `f` in one iteration of the loops of `path`."""
+        outer = self._ranges(path)
+        prover = Prover(self.algebra, outer, self.context.at_least)
+        asked: list[Interval | None] = [None] * len(f.dims)
+        for reader, stage, access in self.readers.get(f.name, []):
+            own = self.paths[reader.name]
+            whole = (*own, *((StageRef(reader.name, stage), k) for k in range(len(self._loops(reader, stage).loops))))
+            if whole[: len(path)] != path:
+                last, at = path[-1]
+                raise LegalityError(
+                    f"`{f.name}` is computed inside loop `{self.points[last].loops[at].loop.name}` of `{last}`, but "
+                    f"`{stage_name(reader.name, stage)}`, which also reads it, is outside that loop",
+                    [(access.read.span if access.read else None, "read here")],
+                    hint=f"compute `{f.name}` further out",
+                )
+            ranges = self._reader_ranges(reader, stage, len(path) - len(own))
+            bounder = self.context.bounder(ranges, prover)
+            inner = self._ranges(whole[len(path) :])
+            for d, index in enumerate(access.index):
+                found = self._without(bounder.interval(index, access.facts), inner, outer)
+                asked[d] = hull(prover, asked[d], found)
+        return box_of(self.context, f, asked, prover, outer)
+
+    def _loops(self, f: Func, stage: int) -> Points:
+        return self.points[StageRef(f.name, stage)]
+
+    def _reader_ranges(self, f: Func, stage: int, depth: int) -> dict[str, Interval]:
+        of = self.algebra.of
+        if depth <= 0:
+            dims = dict(zip(f.dims, self.placed[f.name].box, strict=True))
+            return stage_ranges(f, stage, dims, self.algebra, self.context.at_least)
+        found = self._loops(f, stage)
+        ranges = {root: Interval(*map(of, found.within(root, depth))) for root in found.values}
+        missing = dict(zip(f.dims, self.placed[f.name].box, strict=True))
+        return {**{d: i for d, i in missing.items() if d not in ranges}, **ranges}
+
+    def _without(self, found: Interval, inner: Ranges, outer: Ranges) -> Interval:
+        """Return `found` over all iterations of the loops `inner`."""
+        names = list(inner)
+        for k in reversed(range(len(names))):
+            prover = Prover(self.algebra, {**outer, **{n: inner[n] for n in names[:k]}}, self.context.at_least)
+            bounder = self.context.bounder({names[k]: inner[names[k]]}, prover)
+            lo = None if found.lo is None else bounder.interval(found.lo, frozenset()).lo
+            hi = None if found.hi is None else bounder.interval(found.hi, frozenset()).hi
+            found = Interval(lo, hi)
+        return found
+
+    def _nest(self, f: Func, stage: int) -> None:
+        ref = StageRef(f.name, stage)
+        expr, of = self.algebra.expr, self.algebra.of
+        roots: list[Root] = []
+        nest = self.resolved.nests[ref]
+        for dim, i in zip(f.dims, self.placed[f.name].box, strict=True):
+            assert i.lo is not None
+            assert i.hi is not None
+            if dim in nest.roots:
+                roots.append(Root(dim, expr(i.lo), expr(i.hi - i.lo + 1)))
+        if stage:
+            roots += [Root(r.name, expr(of(r.lo)), expr(of(r.hi) - of(r.lo))) for r in f.updates[stage - 1].domain]
+        found = points(nest, tuple(roots), str(ref), f.backwards if stage == 0 else frozenset())
+        self.points[ref] = found
+        for loop in found.loops:
+            most = {LoopKind.VECTOR: MOST_LANES, LoopKind.UNROLL: MOST_COPIES}.get(loop.loop.kind)
+            if most is not None and (loop.width is None or loop.width > most):
+                word = "vectorize" if loop.loop.kind is LoopKind.VECTOR else "unroll"
+                why = "its extent is not a constant" if loop.width is None else f"{loop.width} is more than {most}"
+                raise ScheduleError(
+                    f"cannot {word} loop `{loop.loop.name}` of `{ref}`: {why}",
+                    hint=f"{word}({loop.loop.name!r}, n) splits it by a constant",
+                )
+        check_order(f, stage, found, self.context.accesses[f.name][stage], self.algebra)
+
+    def _steps_first(self, f: Func) -> None:
+        found = self.points[StageRef(f.name, 0)]
+        if found.leaves(f.dims[0]) != {0} or found.loops[0].loop.kind is not LoopKind.SERIAL:
+            raise LegalityError(
+                f"`{f.name}` is stepped together with Funcs that read it: loop `{f.dims[0]}` stays outermost and serial"
+            )
+
+
+__all__ = ["check"]

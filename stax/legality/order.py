@@ -1,0 +1,166 @@
+"""In which order the loops of a stage may run: a conservative rule on boxes.
+
+A pure definition may run in any order. A recurrence keeps, for each read of itself, the first dim in which the read
+lies elsewhere serial and outside the other dims it moves in. An update keeps the variables of its RDom serial and in
+order, but for those that name the cell they write.
+Method: dependence distances by dim, as in Allen and Kennedy; what is not seen to be safe is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stax.algorithm.nodes import Func, Update
+from stax.bounds.accesses import Access
+from stax.bounds.infer import stage_name
+from stax.errors import LegalityError, Place
+from stax.expr.affine import Algebra
+from stax.expr.nodes import Binary, BinaryOp, Expr, Read, Var
+from stax.expr.number import Numbering
+from stax.expr.walk import names, reads
+from stax.loops.nodes import LoopKind
+from stax.schedule.points import Points
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Roots whose loops are serial and stand in this order, because of `access`."""
+
+    first: str
+    then: frozenset[str]
+    access: Access | None
+
+
+def check_order(f: Func, stage: int, points: Points, found: tuple[Access, ...], algebra: Algebra) -> None:
+    """Raise LegalityError where the loops of a stage may change what it computes."""
+    chains = _recurrence(f, found, algebra) if stage == 0 else _update(f, f.updates[stage - 1], found, algebra)
+    who = stage_name(f.name, stage)
+    for chain in chains:
+        _serial(f, who, chain, points, stage)
+
+
+def _recurrence(f: Func, found: tuple[Access, ...], algebra: Algebra) -> list[Chain]:
+    chains: list[Chain] = []
+    for access in found:
+        if access.source == f.name:
+            moved = [dim for dim, i in zip(f.dims, access.index, strict=True) if algebra.name(i) != dim]
+            if moved:
+                chains.append(Chain(moved[0], frozenset(moved[1:]), access))
+    return chains
+
+
+def _update(f: Func, update: Update, found: tuple[Access, ...], algebra: Algebra) -> list[Chain]:
+    cells = [a.index for a in found if a.source == f.name]
+    free = {
+        name
+        for d in range(len(f.dims))
+        if (name := algebra.name(cells[-1][d])) is not None
+        and all(algebra.name(c[d]) == name for c in cells)
+        and sum(name in names(i for i in (update.index[k],)) for k in range(len(f.dims))) == 1
+    }
+    bound = [r.name for r in update.domain if r.name not in free]
+    ragged = {n for r in update.domain for n in names((r.lo, r.hi))}
+    bound += [r.name for r in update.domain if r.name in free and r.name in ragged]
+    anyhow = _commutes(f, update)
+    reader = next((a for a in found if a.source == f.name and a.read is not None), found[-1])
+    return [Chain(name, frozenset() if anyhow else frozenset(bound[k + 1 :]), reader) for k, name in enumerate(bound)]
+
+
+def _commutes(f: Func, update: Update) -> bool:
+    """Return whether the update is `cell = cell op e` with an `op` that no order changes."""
+    if len(update.values) != 1:
+        return False
+    match update.values[0]:
+        case Binary(op=op, left=left, right=right):
+            whole = left.dtype.is_integer and op in (
+                BinaryOp.ADD,
+                BinaryOp.MUL,
+                BinaryOp.AND,
+                BinaryOp.OR,
+                BinaryOp.XOR,
+            )
+            if not whole and op not in (BinaryOp.MIN, BinaryOp.MAX):
+                return False
+            return any(
+                _is_cell(cell, f, update) and not any(r.source == f.name for r in reads((rest, *_conditions(update))))
+                for cell, rest in ((left, right), (right, left))
+            )
+        case _:
+            return False
+
+
+def _conditions(update: Update) -> tuple[Expr, ...]:
+    return () if update.where is None else (update.where,)
+
+
+def _is_cell(expr: Expr, f: Func, update: Update) -> bool:
+    if not (isinstance(expr, Read) and expr.source == f.name):
+        return False
+    numbering = Numbering()
+    return [numbering.of(i) for i in expr.index] == [numbering.of(i) for i in update.index]
+
+
+def _serial(f: Func, who: str, chain: Chain, points: Points, stage: int) -> None:
+    mine = points.leaves(chain.first)
+    for at in sorted(mine):
+        loop = points.loops[at]
+        if loop.loop.kind in (LoopKind.PARALLEL, LoopKind.VECTOR):
+            word = "parallel" if loop.loop.kind is LoopKind.PARALLEL else "vectorize"
+            raise LegalityError(
+                f"{word}({loop.loop.name!r}) would change the values of `{who}`",
+                _places(f, chain, stage), _fact(f, chain, stage), _hint(chain, stage))  # fmt: skip
+    if not points.in_order(chain.first):
+        raise LegalityError(
+            f"the loops of `{chain.first}` in `{who}` no longer run in order",
+            _places(f, chain, stage), _fact(f, chain, stage), "keep the outer part of a split outside its inner part")  # fmt: skip
+    for other in sorted(chain.then):
+        if max(mine) >= min(points.leaves(other)):
+            raise LegalityError(
+                f"running `{other}` outside `{chain.first}` would change the values of `{who}`",
+                _places(f, chain, stage), _fact(f, chain, stage), f"keep the loops of `{chain.first}` outermost")  # fmt: skip
+
+
+def _places(f: Func, chain: Chain, stage: int) -> list[Place]:
+    span = f.span if chain.access is None or chain.access.read is None else chain.access.read.span
+    if stage and (chain.access is None or chain.access.read is None):
+        return [(f.updates[stage - 1].span, "written here in order")]
+    return [(span, "reads what an earlier point wrote")]
+
+
+def _fact(f: Func, chain: Chain, stage: int) -> list[str]:
+    """Return two points that would collide, where the distance between them is constant."""
+    access = chain.access
+    if access is None or access.read is None:
+        return []
+    if stage:
+        return [f"two points of `{chain.first}` may touch the same cell of `{f.name}`, one after the other"]
+    gaps: list[int] = []
+    for dim, index in zip(f.dims, access.read.index, strict=True):
+        match index:
+            case Var(name=name) if name == dim:
+                gaps.append(0)
+            case _:
+                gap = _distance(index, dim)
+                if gap is None:
+                    return []
+                gaps.append(gap)
+    reader = [max(0, -g) for g in gaps]
+    return [f"for example, {_point(reader)} reads {_point([p + g for p, g in zip(reader, gaps, strict=True)])}"]
+
+
+def _distance(index: Expr, dim: str) -> int | None:
+    algebra = Algebra()
+    gap = algebra.of(index) - algebra.of(Var(index.dtype, dim))
+    return gap.const if not gap.terms else None
+
+
+def _point(values: list[int]) -> str:
+    return f"({', '.join(map(str, values))})" if len(values) != 1 else str(values[0])
+
+
+def _hint(chain: Chain, stage: int) -> str:
+    return (
+        "use another loop, or say atomic() or rfactor(...) once they are there"
+        if stage
+        else "use a loop it does not move in"
+    )

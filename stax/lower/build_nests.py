@@ -1,0 +1,287 @@
+"""Write a proved schedule as loops: one nest a stage, each Func where it is computed, its storage where it is kept.
+
+before                              after
+    g[y, x] = f[y - 1, x] * 2           for g.yo parallel:
+    s[g].split(y, yo, yi, 32)               f = scratch 34 x W
+    s[f].compute_at(g, yo)                  for f.y, f.x: f[...] = ...
+                                            for g.yi, g.x: g[...] = f[...] * 2
+
+Needs: a `Legal`: regions and points are taken from it as they are.
+Gives: loops from 0 over `index`; loads masked where a condition keeps them inside; partial tiles as `min` in extents.
+"""
+
+from __future__ import annotations
+
+from stax.algorithm.nodes import Func, Update
+from stax.bounds.accesses import Fact, Facts, contexts
+from stax.bounds.infer import stage_ranges
+from stax.expr import build
+from stax.expr.affine import Affine, Algebra, Interval, Prover
+from stax.expr.nodes import INDEX, BinaryOp, Expr, Load, Param, Read, Size, Var
+from stax.expr.walk import children, postorder, rewrite_all, with_children
+from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
+from stax.schedule.directives import StageRef
+from stax.schedule.legal import Legal
+from stax.schedule.points import Counted
+
+
+def build_nests(legal: Legal, name: str = "kernel") -> Program:
+    """Return the program of `legal`; its buffers are inputs, tables, then outputs, a buffer a part."""
+    builder = _Builder(legal)
+    body = builder.whole()
+    pipeline = legal.pipeline
+    buffers = [_argument(i.name, i.dtype.name, len(i.dims), Role.INPUT, builder) for i in pipeline.inputs]
+    buffers += [_argument(t.name, t.dtype.name, t.array.ndim, Role.TABLE, builder) for t in pipeline.tables]
+    for out in pipeline.outputs:
+        f = pipeline.func(out)
+        for part in range(len(f.dtypes)):
+            shape = tuple(Size(INDEX, out, d) for d in range(len(f.dims)))
+            buffers.append(Buffer(part_name(f, part), f.dtypes[part], shape, Role.OUTPUT))
+    sizes = {(b.name, d): s for b in buffers for d, s in enumerate(b.shape) if isinstance(s, Size)}
+    scalars: list[Param | Size] = [Param(s.dtype, s.name) for s in pipeline.scalars]
+    seen: set[tuple[str, int]] = set()
+    for size in sizes.values():
+        if (size.array, size.dim) not in seen:
+            seen.add((size.array, size.dim))
+            scalars.append(size)
+    return Program(name, tuple(buffers), tuple(scalars), body)
+
+
+def part_name(f: Func, part: int) -> str:
+    """Return the name of the buffer of a part: the Func's own where it has one part."""
+    return f.name if len(f.dtypes) == 1 else f"{f.name}.{part}"
+
+
+def _argument(name: str, dtype: str, rank: int, role: Role, builder: _Builder) -> Buffer:
+    found = next(a for a in (*builder.legal.pipeline.inputs, *builder.legal.pipeline.tables) if a.name == name)
+    return Buffer(name, found.dtype, tuple(Size(INDEX, name, d) for d in range(rank)), role)
+
+
+class _Builder:
+    def __init__(self, legal: Legal) -> None:
+        self.legal = legal
+        self.algebra: Algebra = legal.regions.context.algebra
+        self.funcs = {f.name: f for f in legal.pipeline.funcs}
+        self.at: dict[tuple[StageRef, int], list[Func]] = {}
+        self.kept: dict[tuple[StageRef, int], list[Func]] = {}
+        for f in legal.pipeline.funcs:
+            placed = legal.placed[f.name]
+            if placed.compute is not None:
+                self.at.setdefault((placed.compute.stage, placed.compute.depth), []).append(f)
+            if placed.store is not None:
+                self.kept.setdefault((placed.store.stage, placed.store.depth), []).append(f)
+        self.copied = {name for name in legal.pipeline.outputs if not self._is_its_box(name)}
+
+    def whole(self) -> Block:
+        """Return all Funcs computed at root, producers first."""
+        stmts: list[Stmt] = []
+        grouped = {name: group for group in self.legal.pipeline.groups for name in group}
+        for f in self.legal.pipeline.funcs:
+            placed = self.legal.placed[f.name]
+            if placed.store is None and (f.name not in self.legal.pipeline.outputs or f.name in self.copied):
+                stmts += self._storage(f)
+        done: set[str] = set()
+        for f in self.legal.pipeline.funcs:
+            if self.legal.placed[f.name].compute is not None or f.name in done:
+                continue
+            group = grouped.get(f.name, (f.name,))
+            stmts += self._group(group) if len(group) > 1 else self._realize(f)
+            done |= set(group)
+            stmts += [s for name in group if name in self.copied for s in self._copy(self.funcs[name])]
+        return Block(tuple(stmts))
+
+    def _is_its_box(self, name: str) -> bool:
+        box = self.legal.placed[name].kept
+        sizes = (self.algebra.of(Size(INDEX, name, d)) for d in range(len(box)))
+        return all(i.lo == Affine(0) and i.hi == s - 1 for i, s in zip(box, sizes, strict=True))
+
+    def _buffer(self, f: Func, part: int) -> str:
+        return part_name(f, part) + (".whole" if f.name in self.copied else "")
+
+    def _storage(self, f: Func) -> list[Stmt]:
+        shape = tuple(self.algebra.expr(self._extent(i)) for i in self.legal.placed[f.name].kept)
+        return [Allocate(Buffer(self._buffer(f, k), dtype, shape, Role.SCRATCH)) for k, dtype in enumerate(f.dtypes)]
+
+    def _extent(self, i: Interval) -> Affine:
+        assert i.lo is not None
+        assert i.hi is not None
+        return i.hi - i.lo + 1
+
+    def _copy(self, f: Func) -> list[Stmt]:
+        """Return the copy of an output's box out of storage that others read beyond it."""
+        out: list[Stmt] = []
+        for part, dtype in enumerate(f.dtypes):
+            names = [build.local(f"{f.name}.copy{part}.{dim}") for dim in f.dims]
+            index = tuple(
+                self.algebra.expr(self.algebra.of(n) - _lo(i))
+                for n, i in zip(names, self.legal.placed[f.name].kept, strict=True)
+            )
+            body = Block((Store(part_name(f, part), tuple(names), Load(dtype, self._buffer(f, part), index)),))
+            for d, n in reversed(list(enumerate(names))):
+                body = Block((For(n, build.index(0), Size(INDEX, f.name, d), LoopKind.SERIAL, body),))
+            out += body.stmts
+        return out
+
+    def _realize(self, f: Func, skip: int = 0) -> list[Stmt]:
+        out: list[Stmt] = []
+        for stage in range(len(f.updates) + 1):
+            out += self._nest(StageRef(f.name, stage), skip if stage == 0 else 0)
+        return out
+
+    def _group(self, group: tuple[str, ...]) -> list[Stmt]:
+        """Return one serial loop over dim 0 of all members, each inside where it has that step."""
+        step = build.local(f"{group[-1]}.step")
+        los = [_lo(self.legal.placed[n].box[0]) for n in group]
+        his = [_hi(self.legal.placed[n].box[0]) for n in group]
+        prover = Prover(self.algebra, {}, self.legal.regions.context.at_least)
+        lo, hi = los[0], his[0]
+        for a, b in zip(los[1:], his[1:], strict=True):
+            lo, hi = prover.minimum(lo, a), prover.maximum(hi, b)
+        body: list[Stmt] = []
+        for name, first, last in zip(group, los, his, strict=True):
+            f = self.funcs[name]
+            own = self.legal.points[StageRef(name, 0)].loops[0].var
+            stmts: list[Stmt] = [Let(own, self.algebra.expr(self.algebra.of(step) + lo - first))]
+            stmts += self._inside(StageRef(name, 0), 1)
+            inside = [
+                cond
+                for wanted, cond in (
+                    (first != lo, build.less_equal(self.algebra.expr(first - lo), step)),
+                    (last != hi, build.less_equal(step, self.algebra.expr(last - lo))),
+                )
+                if wanted
+            ]
+            block = Block(tuple(stmts))
+            for cond in inside:
+                block = Block((If(cond, block, Block()),))
+            body += block.stmts
+            if f.updates:
+                raise NotImplementedError("a group member with updates is refused when frozen")
+        loop = For(step, build.index(0), self.algebra.expr(hi - lo + 1), LoopKind.SERIAL, Block(tuple(body)))
+        return [loop]
+
+    def _nest(self, ref: StageRef, depth: int) -> list[Stmt]:
+        loops = self.legal.points[ref].loops
+        if depth == len(loops):
+            return self._inside(ref, depth)
+        loop = loops[depth]
+        body = Block(tuple(self._inside(ref, depth + 1)))
+        start = build.index(0)
+        return [For(loop.var, start, loop.extent, loop.loop.kind, body, (), self._width(loop), loop.down)]
+
+    def _width(self, loop: Counted) -> int | None:
+        return loop.width
+
+    def _inside(self, ref: StageRef, depth: int) -> list[Stmt]:
+        out: list[Stmt] = []
+        for f in self.kept.get((ref, depth), []):
+            out += self._storage(f)
+        for f in self.at.get((ref, depth), []):
+            out += self._realize(f)
+        if depth < len(self.legal.points[ref].loops):
+            return out + self._nest(ref, depth)
+        return out + self._point(ref)
+
+    def _point(self, ref: StageRef) -> list[Stmt]:
+        """Return the stores of one point of a stage."""
+        f = self.funcs[ref.func]
+        found = self.legal.points[ref]
+        env = dict(found.values)
+        update = f.updates[ref.stage - 1] if ref.stage else None
+        index: tuple[Expr, ...] = tuple(Var(INDEX, d) for d in f.dims) if update is None else update.index
+        values = f.values if update is None else update.values
+        where = [] if update is None or update.where is None else [update.where]
+        lowered = self._lowered(f, ref.stage, (*values, *index, *where), env, update)
+        cells = tuple(
+            self.algebra.expr(self.algebra.of(i) - _lo(box))
+            for i, box in zip(lowered[len(values) :], self.legal.placed[f.name].kept, strict=False)
+        )
+        span = f.span if update is None else update.span
+        stmts: list[Stmt] = []
+        results = list(lowered[: len(values)])
+        if len(results) > 1:
+            for part, value in enumerate(results):
+                name = build.local(f"{ref}.value{part}", value.dtype)
+                stmts.append(Let(name, value))
+                results[part] = name
+        for part, value in enumerate(results):
+            stmts.append(Store(self._buffer(f, part), cells, value, span=span))
+        block = Block(tuple(stmts))
+        for cond in reversed([*found.guards, *lowered[len(values) + len(index) :]]):
+            block = Block((If(cond, block, Block()),))
+        return list(block.stmts)
+
+    def _lowered(
+        self, f: Func, stage: int, roots: tuple[Expr, ...], env: dict[str, Expr], update: Update | None
+    ) -> tuple[Expr, ...]:
+        """Return `roots` over loop variables and buffers; reads that a condition keeps inside get it as their mask."""
+        context = self.legal.regions.context
+        always = self._always(f, stage)
+        masks: dict[int, tuple[Expr, ...]] = {}
+        ranges = stage_ranges(
+            f, stage, dict(zip(f.dims, self.legal.placed[f.name].box, strict=True)), self.algebra, context.at_least
+        )
+        bounder = context.bounder(ranges, Prover(self.algebra, {}, context.at_least))
+        held = contexts(roots, always, self.algebra)
+        for node, facts in held.values():
+            if isinstance(node, Read) and facts - always:
+                if any(bounder.tightens(self.algebra.of(i), facts) for i in node.index):
+                    masks[id(node)] = self._conditions(facts - always)
+        order = [node for node in postorder(roots)]
+        new: dict[int, Expr] = {}
+        for node in order:
+            fresh = with_children(node, tuple(new[id(c)] for c in children(node)))
+            if isinstance(node, Read):
+                assert isinstance(fresh, Read)
+                mask = tuple(self._renamed(m, env) for m in masks.get(id(node), ()))
+                new[id(node)] = self._load(fresh, mask)
+            else:
+                new[id(node)] = _leaf(fresh, env)
+        return tuple(new[id(root)] for root in roots)
+
+    def _always(self, f: Func, stage: int) -> Facts:
+        if not stage:
+            return frozenset()
+        return self.legal.regions.context.accesses[f.name][stage][-1].facts
+
+    def _conditions(self, facts: Facts) -> tuple[Expr, ...]:
+        ordered = sorted(facts, key=lambda fact: (fact.unequal, fact.sum.terms, fact.sum.const))
+        return tuple(self._condition(fact) for fact in ordered)
+
+    def _condition(self, fact: Fact) -> Expr:
+        if fact.unequal:
+            return build.binary(BinaryOp.NE, self.algebra.expr(fact.sum), build.index(0))
+        return build.less_equal(build.index(0), self.algebra.expr(fact.sum))
+
+    def _renamed(self, cond: Expr, env: dict[str, Expr]) -> Expr:
+        return rewrite_all((cond,), lambda node: _leaf(node, env))[0]
+
+    def _load(self, read: Read, mask: tuple[Expr, ...]) -> Load:
+        f = self.funcs.get(read.source)
+        index = [self.algebra.of(i) for i in read.index]
+        name = read.source
+        if f is not None:
+            index = [i - _lo(box) for i, box in zip(index, self.legal.placed[f.name].kept, strict=True)]
+            name = self._buffer(f, read.part)
+        return Load(read.dtype, name, tuple(self.algebra.expr(i) for i in index), mask, span=read.span)
+
+
+def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:
+    """Return a node of an algorithm as one of loops: variables become what loops count, sizes positions."""
+    match node:
+        case Var(name=name):
+            return build.cast(env[name], node.dtype)
+        case Size() if node.dtype is not INDEX:
+            return build.cast(Size(INDEX, node.array, node.dim), node.dtype)
+        case _:
+            return node
+
+
+def _lo(i: Interval) -> Affine:
+    assert i.lo is not None
+    return i.lo
+
+
+def _hi(i: Interval) -> Affine:
+    assert i.hi is not None
+    return i.hi

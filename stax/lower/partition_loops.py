@@ -1,0 +1,324 @@
+"""Cut loops where conditions change, so that the steady part has none.
+
+before                                     after
+    for x in 0 +: n:                           for x in 0 +: 1: g[x] = a[max(x - 1, 0)]
+        g[x] = a[max(x - 1, 0)]                for x in 1 +: n - 1: g[x] = a[x - 1]
+
+A parallel loop is not cut: its body gets an `if`. Short ends keep their conditions. The last part of a vectorised loop
+that does not fill its lanes runs serially.
+
+Needs: `tidy_loops`. Gives: the same program; VECTOR and UNROLL loops have constant extents, others became serial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from stax.bounds.interval import Bounder, plain_read
+from stax.expr import build
+from stax.expr.affine import Affine, Algebra, Interval
+from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Local
+from stax.expr.walk import postorder
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store
+from stax.loops.walk import as_block, copy_with_fresh_names, expressions, nodes, statements
+from stax.lower.tidy_loops import Scope, tidy
+
+SHORT = 8
+MOST_NODES = 6000
+MOST_CUTS = 12
+
+
+def partition_loops(program: Program, algebra: Algebra, at_least: Mapping[int, int]) -> Program:
+    """Return `program` with its loops cut."""
+    return replace(program, body=_Cutter(algebra).block(program.body, Scope(algebra, at_least)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Threshold:
+    """A condition holds in all iterations from `at` on (`up`), or in all before `at`; or `only` at `at` itself."""
+
+    at: Affine
+    up: bool
+    only: bool = False
+
+
+class _Cutter:
+    def __init__(self, algebra: Algebra) -> None:
+        self.algebra = algebra
+        self.copies = 0
+
+    def block(self, block: Block, scope: Scope) -> Block:
+        out: list[Stmt] = []
+        for stmt in block.stmts:
+            out += self.stmt(stmt, scope).stmts
+        return Block(tuple(out))
+
+    def stmt(self, stmt: Stmt, scope: Scope) -> Block:
+        match stmt:
+            case Block():
+                return self.block(stmt, scope)
+            case If(cond=cond, then=then, orelse=orelse):
+                return Block((If(cond, self.block(then, scope), self.block(orelse, scope)),))
+            case For():
+                return self.loop(stmt, scope)
+            case Allocate() | Let() | Store():
+                return Block((stmt,))
+
+    def loop(self, loop: For, scope: Scope) -> Block:
+        of = self.algebra.of
+        lo, hi = of(loop.start), of(loop.start) + of(loop.extent)
+        plain = self._fixed(loop)
+        if plain.kind in (LoopKind.VECTOR, LoopKind.UNROLL) or loop.carries:
+            return self._whole(plain, scope)
+        found = self._thresholds(plain, scope)
+        if not found or len(nodes(plain)) > MOST_NODES or self.copies >= 400:
+            return self._whole(plain, scope)
+        only = [t for t in found if t.only]
+        if only and loop.kind is not LoopKind.PARALLEL:
+            return self._single(plain, only[0].at, lo, hi, scope)
+        first, last = lo, hi
+        for t in found:
+            if t.only:
+                continue
+            if t.up:
+                first = scope.prover.maximum(first, t.at)
+            else:
+                last = scope.prover.minimum(last, t.at)
+        if only and first == lo and last == hi:
+            return self._whole(plain, scope)
+        if loop.kind is LoopKind.PARALLEL:
+            return self._branch(plain, first, last, lo, hi, scope)
+        return self._three(plain, first, last, lo, hi, scope)
+
+    def _fixed(self, loop: For) -> For:
+        """Return `loop`, serial where its extent must be constant and is not."""
+        open_end = loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and build.integer(loop.extent) is None
+        return replace(loop, kind=LoopKind.SERIAL, width=loop.width) if open_end else loop
+
+    def _whole(self, loop: For, scope: Scope) -> Block:
+        of = self.algebra.of
+        start = of(loop.start)
+        inner = scope.inside(loop.var, start, start + of(loop.extent) - 1)
+        return Block((replace(loop, body=self.block(loop.body, inner)),))
+
+    def _piece(
+        self, loop: For, start: Affine, end: Affine, known: tuple[Affine, Affine], scope: Scope, cut: bool
+    ) -> Block:
+        """Return a copy of `loop` from `start` to before `end`, its variable known to be in `known`."""
+        if (end - start).const <= 0 and not (end - start).terms:
+            return Block()
+        if scope.prover.less_equal(end, start):
+            return Block()
+        self.copies += 1
+        copy = copy_with_fresh_names(loop, f".{self.copies}")
+        assert isinstance(copy, For)
+        expr = self.algebra.expr
+        inner = scope.inside(copy.var, *known)
+        extent = expr(end - start)
+        if build.integer(extent) == 1:
+            body = tidy(copy.body, scope.named(copy.var.name, expr(start)))
+            return self.block(body, scope) if cut else self._settled(body)
+        body = tidy(copy.body, inner)
+        made = replace(copy, start=expr(start), extent=extent, body=body)
+        return self.loop(made, scope) if cut else self._settled(Block((made,)))
+
+    def _settled(self, block: Block) -> Block:
+        """Return `block` uncut: what should be constant and is not runs serially."""
+        out: list[Stmt] = []
+        for stmt in block.stmts:
+            match stmt:
+                case For(body=body):
+                    out.append(replace(self._fixed(stmt), body=self._settled(body)))
+                case If(cond=cond, then=then, orelse=orelse):
+                    out.append(If(cond, self._settled(then), self._settled(orelse)))
+                case Block():
+                    out += self._settled(stmt).stmts
+                case Allocate() | Let() | Store():
+                    out.append(stmt)
+        return Block(tuple(out))
+
+    def _single(self, loop: For, at: Affine, lo: Affine, hi: Affine, scope: Scope) -> Block:
+        """Return `loop` with the iteration `at` on its own."""
+        clamp = self._clamped
+        before, after = clamp(at, lo, hi, scope), clamp(at + 1, lo, hi, scope)
+        parts = [
+            self._piece(loop, lo, before, (lo, scope.prover.minimum(hi, at) - 1), scope, cut=True),
+            self._piece(loop, before, after, (at, at), scope, cut=True),
+            self._piece(loop, after, hi, (scope.prover.maximum(lo, at + 1), hi - 1), scope, cut=True),
+        ]
+        return self._ordered(loop, parts)
+
+    def _three(self, loop: For, first: Affine, last: Affine, lo: Affine, hi: Affine, scope: Scope) -> Block:
+        """Return `loop` as the part before `first`, the steady part, and the part from `last` on."""
+        begin = self._clamped(first, lo, hi, scope)
+        end = scope.prover.maximum(self._clamped(last, lo, hi, scope), begin)
+        parts = [
+            self._piece(loop, lo, begin, (lo, scope.prover.minimum(begin, first) - 1), scope, self._long(begin - lo)),
+            self._piece(loop, begin, end, (first, last - 1), scope, cut=True),
+            self._piece(loop, end, hi, (lo, hi - 1), scope, self._long(hi - end)),
+        ]
+        return self._ordered(loop, parts)
+
+    def _branch(self, loop: For, first: Affine, last: Affine, lo: Affine, hi: Affine, scope: Scope) -> Block:
+        """Return a parallel `loop` whose body asks whether its iteration is a steady one."""
+        self.copies += 2
+        steady = copy_with_fresh_names(loop.body, f".{self.copies - 1}")
+        other = copy_with_fresh_names(loop.body, f".{self.copies}")
+        expr = self.algebra.expr
+        cond = build.const(True, build.less(build.index(0), 1).dtype)
+        if first != lo:
+            cond = build.both(cond, build.less_equal(expr(first), loop.var))
+        if last != hi:
+            cond = build.both(cond, build.less(loop.var, expr(last)))
+        inside = scope.inside(loop.var, first, last - 1)
+        outside = scope.inside(loop.var, lo, hi - 1)
+        then = self.block(tidy(steady, inside), inside)
+        orelse = self.block(as_block(other), outside)
+        return Block((replace(loop, body=Block((If(cond, then, orelse),))),))
+
+    def _ordered(self, loop: For, parts: list[Block]) -> Block:
+        ordered = reversed(parts) if loop.down else parts
+        return Block(tuple(s for part in ordered for s in part.stmts))
+
+    def _clamped(self, at: Affine, lo: Affine, hi: Affine, scope: Scope) -> Affine:
+        return scope.prover.minimum(scope.prover.maximum(at, lo), hi)
+
+    def _long(self, length: Affine) -> bool:
+        return (bool(length.terms) and not self._at_most(length)) or length.const > SHORT
+
+    def _at_most(self, length: Affine) -> bool:
+        """Return whether `length` is plainly short: a constant less what a minimum or maximum leaves."""
+        for number, factor in length.terms:
+            atom = self.algebra.atom(number)
+            match atom:
+                case Binary(op=BinaryOp.MIN, left=left, right=right) if factor == 1 and len(length.terms) == 1:
+                    arms = [self.algebra.of(e) for e in (left, right)]
+                    return any(not a.terms and a.const + length.const <= SHORT for a in arms)
+                case _:
+                    return False
+        return False
+
+    def _thresholds(self, loop: For, scope: Scope) -> list[_Threshold]:
+        """Return where the conditions below `loop` that its variable decides become true for all inner iterations."""
+        inner: dict[str, Interval] = {}
+        for s in statements(loop.body):
+            if isinstance(s, For):
+                start = self.algebra.of(s.start)
+                last = self.algebra.of(s.extent) - 1 if s.width is None else Affine(s.width - 1)
+                inner[s.var.name] = Interval(start, start + last)
+        bounder = Bounder(self.algebra, inner, scope.prover, plain_read)
+        var = self.algebra.of(loop.var).terms[0][0]
+        found: dict[_Threshold, None] = {}
+        lo, hi = self.algebra.of(loop.start), self.algebra.of(loop.start) + self.algebra.of(loop.extent)
+        for gap in (*self._gaps(loop.body), *self._full_lanes(loop.body)):
+            low = self._lowest(gap, inner, bounder)
+            at = None if low is None else self._crossing(low, var, loop.var.name)
+            if low is not None and at is not None:
+                found[_Threshold(at, low.factor(var) > 0)] = None
+        for gap in self._equalities(loop.body):
+            at = self._crossing(gap, var, loop.var.name)
+            if at is not None and abs(gap.factor(var)) == 1 and not self._names(at) & inner.keys():
+                found[_Threshold(at, True, only=True)] = None
+                continue
+            for side in (gap, gap * -1):
+                low = self._lowest(side - 1, inner, bounder)
+                at = None if low is None else self._crossing(low, var, loop.var.name)
+                if low is not None and at is not None:
+                    up = low.factor(var) > 0
+                    short = at - lo if up else hi - at
+                    if not short.terms and short.const <= SHORT:
+                        found[_Threshold(at, up)] = None
+        return list(found)[:MOST_CUTS]
+
+    def _lowest(self, gap: Affine, inner: Mapping[str, Interval], bounder: Bounder) -> Affine | None:
+        for _ in range(8):
+            if not self._names(gap) & inner.keys():
+                return gap
+            low = bounder.interval(gap, frozenset()).lo
+            if low is None or low == gap:
+                return None
+            gap = low
+        return None
+
+    def _crossing(self, gap: Affine, var: int, name: str) -> Affine | None:
+        """Return the first iteration where `gap` >= 0, or where it falls with `var`, the first where it is not."""
+        slope, rest = gap.factor(var), gap.without(var)
+        if not slope or name in self._names(rest):
+            return None
+        if slope > 0:
+            return self.algebra.divided(rest, slope) * -1
+        return self.algebra.divided(rest, -slope) + 1
+
+    def _names(self, a: Affine) -> set[str]:
+        found = postorder(self.algebra.atom(n) for n, _ in a.terms)
+        return {node.name for node in found if isinstance(node, Local)}
+
+    def _gaps(self, body: Block) -> list[Affine]:
+        """Return sums that are >= 0 where a condition is settled the way that makes code plain."""
+        of = self.algebra.of
+        found: list[Affine] = []
+        for node in self._conditions(body):
+            match node:
+                case Binary(op=BinaryOp.LT, left=left, right=right):
+                    found.append(of(right) - of(left) - 1)
+                case Binary(op=BinaryOp.LE, left=left, right=right):
+                    found.append(of(right) - of(left))
+                case Binary(op=BinaryOp.MIN, left=left, right=right):
+                    found.append(self._kept_arm(of(left), of(right)))
+                case Binary(op=BinaryOp.MAX, left=left, right=right):
+                    found.append(self._kept_arm(of(left), of(right)) * -1)
+                case _:
+                    pass
+        return found
+
+    def _equalities(self, body: Block) -> list[Affine]:
+        """Return sums that are 0 only where an equality holds."""
+        of = self.algebra.of
+        return [
+            of(node.right) - of(node.left)
+            for node in self._conditions(body)
+            if isinstance(node, Binary) and node.op in (BinaryOp.EQ, BinaryOp.NE)
+        ]
+
+    def _full_lanes(self, body: Block) -> list[Affine]:
+        """Return sums that are >= 0 where a loop that should have a constant extent has it."""
+        of = self.algebra.of
+        loops = [s for s in statements(body) if isinstance(s, For) and s.kind in (LoopKind.VECTOR, LoopKind.UNROLL)]
+        found: list[Affine] = []
+        for node in postorder(loop.extent for loop in loops):
+            if isinstance(node, Binary) and node.op is BinaryOp.MIN:
+                a, b = of(node.left), of(node.right)
+                found += [y - x for x, y in ((a, b), (b, a)) if not x.terms]
+        return found
+
+    def _kept_arm(self, a: Affine, b: Affine) -> Affine:
+        """Return larger - smaller as it must be for the arm that moves to be the one that stays.
+
+        Of `min(a, b)`; for a maximum it is the other way round.
+        """
+        moves = [bool(self._names(e)) for e in (a, b)]
+        return a - b if moves[1] and not moves[0] else b - a
+
+    def _conditions(self, body: Block) -> list[Expr]:
+        """Return the conditions that cost something: all but those in bounds of serial loops and of storage."""
+        roots: list[Expr] = []
+        for s in statements(body):
+            match s:
+                case Allocate():
+                    continue
+                case For():
+                    roots += [e for c in s.carries for e in (c.init, c.next)]
+                case _:
+                    roots += expressions(s)
+        return [node for node in postorder(roots) if self._decides(node)]
+
+    def _decides(self, node: Expr) -> bool:
+        match node:
+            case Binary(op=BinaryOp.MIN | BinaryOp.MAX):
+                whole = node.dtype is INDEX
+            case Binary(op=BinaryOp.LT | BinaryOp.LE | BinaryOp.EQ | BinaryOp.NE, left=left):
+                whole = left.dtype.name in ("int64", "index")
+            case _:
+                return False
+        return whole and not any(isinstance(n, Load) for n in postorder((node,)))

@@ -1,0 +1,34 @@
+"""The passes from a proved schedule to loops, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from stax.loops.nodes import Program
+from stax.loops.verify import verify
+from stax.lower.build_nests import build_nests
+from stax.lower.carry_accumulators import carry_accumulators
+from stax.lower.partition_loops import partition_loops
+from stax.lower.tidy_loops import tidy_loops
+from stax.lower.unroll_loops import unroll_loops
+from stax.lower.vectorize_loops import vectorize_loops
+from stax.schedule.legal import Legal
+
+
+def lower(legal: Legal, name: str = "kernel", debug: bool = False) -> Program:
+    """Return the loops of `legal` for a machine with registers of lanes; `debug` verifies after each pass."""
+    context = legal.regions.context
+    program = build_nests(legal, name)
+    steps: tuple[Callable[[Program], Program], ...] = (
+        partial(tidy_loops, algebra=context.algebra, at_least=context.at_least),
+        partial(partition_loops, algebra=context.algebra, at_least=context.at_least),
+        vectorize_loops,
+        unroll_loops,
+        carry_accumulators,
+    )
+    for step in steps:
+        program = step(program)
+        if debug:
+            verify(program)
+    return program

@@ -1,0 +1,251 @@
+"""Which points the loops of a nest visit: the loops with their extents, and the value of each root they make.
+
+Every loop counts from 0. A split by n gives `ceil(extent / n)` and `min(n, what is left)`; where a reordering puts the
+inner loop outside the outer one, its extent is n and a guard keeps the points that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stax.errors import UnsupportedError
+from stax.expr import build
+from stax.expr.nodes import Expr, Local
+from stax.expr.walk import names, substitute
+from stax.schedule.nest import Fuse, Loop, Nest, Split
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A dim or RDom variable: `extent` values from `lo` on, which may use Vars of roots before it."""
+
+    name: str
+    lo: Expr
+    extent: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A loop of the finished nest; `width` is a constant its extent does not exceed, where one is known."""
+
+    loop: Loop
+    var: Local
+    extent: Expr
+    width: int | None
+    down: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """`loops` outermost first; `values` of the roots; the point is run where all `guards` hold."""
+
+    loops: tuple[Counted, ...]
+    values: Mapping[str, Expr]
+    guards: tuple[Expr, ...]
+    _tree: _Tree
+
+    def within(self, root: str, depth: int) -> tuple[Expr, Expr]:
+        """Return the first and last value of `root` while the outermost `depth` loops stand still."""
+        return self._tree.within(root, depth)
+
+    def leaves(self, root: str) -> frozenset[int]:
+        """Return the places of the loops that `root` is made of."""
+        return self._tree.leaves(self._tree.roots[root])
+
+    def in_order(self, root: str) -> bool:
+        """Return whether the loops of `root` run its values in order: split, each outer part outside its inner part."""
+        return self._tree.in_order(self._tree.roots[root])
+
+
+def points(nest: Nest, roots: tuple[Root, ...], stage: str, backwards: frozenset[str]) -> Points:
+    """Return the points of `nest`; `stage` begins the names of its loop variables.
+
+    Raises UnsupportedError where a loop would stand outside another that its own extent depends on.
+    """
+    tree = _Tree(nest, roots, stage)
+    down = [
+        any(r in backwards and at in tree.leaves(tree.roots[r]) for r in nest.roots) for at in range(len(nest.loops))
+    ]
+    for at, loop in enumerate(nest.loops):
+        mine = [r for r in nest.roots if at in tree.leaves(tree.roots[r])]
+        if down[at] and len(mine) > 1:
+            raise UnsupportedError(
+                f"{stage}: loop `{loop.name}` fuses `{'` and `'.join(mine)}`, which run opposite ways"
+            )
+    loops = tuple(
+        Counted(loop, tree.locals[at], tree.extent(tree.final[at]), tree.width(tree.final[at]), down[at])
+        for at, loop in enumerate(nest.loops)
+    )
+    return Points(loops, {r: tree.actual(r) for r in nest.roots}, tuple(tree.guards()), tree)
+
+
+class _Tree:
+    """The names of a nest told apart: a node is a name from the directive that makes it to the one that consumes it."""
+
+    def __init__(self, nest: Nest, roots: tuple[Root, ...], stage: str) -> None:
+        self.roots: dict[str, int] = {}
+        self.used: dict[int, tuple[Split | Fuse, tuple[int, ...]]] = {}
+        self._extent: dict[int, Expr] = {}
+        self._count = 0
+        self._given = {r.name: r for r in roots}
+        self._made: dict[int, tuple[Split, int]] = {}
+        alive: dict[str, int] = {}
+        for name in nest.roots:
+            self.roots[name] = alive[name] = self._new()
+        for step in nest.derivations:
+            match step:
+                case Split():
+                    parent = alive.pop(step.parent)
+                    children = (self._new(), self._new())
+                    alive[step.outer], alive[step.inner] = children
+                    self.used[parent] = (step, children)
+                    self._made[children[1]] = (step, parent)
+                case Fuse():
+                    pair = (alive.pop(step.outer), alive.pop(step.inner))
+                    fused = self._new()
+                    alive[step.fused] = fused
+                    for one in pair:
+                        self.used[one] = (step, (*pair, fused))
+        self.final = [alive[loop.name] for loop in nest.loops]
+        self.locals = [build.local(f"{stage}.{loop.name}") for loop in nest.loops]
+        self._leaf = {node: at for at, node in enumerate(self.final)}
+        self._leaves: dict[int, frozenset[int]] = {}
+        self._values: dict[int, Expr] = {}
+        self._guarded: list[int] = []
+        for name in nest.roots:
+            self._size(name, stage)
+        self._sized()
+
+    def _new(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    def extent(self, node: int) -> Expr:
+        """Return how many values `node` has."""
+        if node not in self._extent:
+            raise UnsupportedError("a fused loop has a range that depends on another loop")
+        return self._extent[node]
+
+    def leaves(self, node: int) -> frozenset[int]:
+        """Return the places of the loops made of `node`."""
+        if node not in self._leaves:
+            if node in self._leaf:
+                self._leaves[node] = frozenset({self._leaf[node]})
+            else:
+                step, others = self.used[node]
+                below = others if isinstance(step, Split) else others[2:]
+                self._leaves[node] = frozenset(at for n in below for at in self.leaves(n))
+        return self._leaves[node]
+
+    def in_order(self, node: int) -> bool:
+        """Return whether the loops of `node` run its values in order."""
+        if node in self._leaf:
+            return True
+        step, others = self.used[node]
+        if isinstance(step, Fuse):
+            return False
+        return max(self.leaves(others[0])) < min(self.leaves(others[1])) and all(self.in_order(n) for n in others)
+
+    def value(self, node: int) -> Expr:
+        """Return what `node` counts."""
+        if node not in self._values:
+            if node in self._leaf:
+                found: Expr = self.locals[self._leaf[node]]
+            else:
+                step, others = self.used[node]
+                if isinstance(step, Split):
+                    found = build.add(build.mul(self.value(others[0]), step.factor), self.value(others[1]))
+                else:
+                    of = build.floordiv if node == others[0] else build.mod
+                    found = of(self.value(others[2]), self.extent(others[1]))
+            self._values[node] = found
+        return self._values[node]
+
+    def actual(self, root: str) -> Expr:
+        """Return the value of a root: its start and what its loops count."""
+        return build.add(self._start(root), self.value(self.roots[root]))
+
+    def _start(self, root: str) -> Expr:
+        lo = self._given[root].lo
+        return substitute(lo, {n: self.actual(n) for n in names((lo,)) if n in self.roots})
+
+    def _size(self, name: str, stage: str) -> None:
+        root, node = self._given[name], self.roots[name]
+        for other in sorted(names((root.lo, root.extent)) & self.roots.keys()):
+            if max(self.leaves(self.roots[other])) >= min(self.leaves(node)):
+                raise UnsupportedError(
+                    f"{stage}: the range of `{name}` depends on `{other}`: its loops must stay inside"
+                )
+        known = {n: self.actual(n) for n in names((root.extent,)) if n in self.roots}
+        self._extent[node] = substitute(root.extent, known)
+
+    def _sized(self) -> None:
+        """Give every node its extent, in the order the directives made them."""
+        done = {node for node in self.roots.values()}
+        order = sorted(self.used)
+        while order:
+            node = next(n for n in order if self._ready(n, done))
+            order.remove(node)
+            step, others = self.used[node]
+            if isinstance(step, Fuse):
+                if others[2] not in done and others[0] in done and others[1] in done:
+                    a, b = (build.maximum(self.extent(n), 0) for n in others[:2])
+                    self._extent[others[2]] = build.mul(a, b)
+                    done.add(others[2])
+                continue
+            outer, inner = others
+            whole, n = self.extent(node), step.factor
+            self._extent[outer] = build.floordiv(build.add(whole, n - 1), n)
+            done |= {outer, inner}
+            exact = isinstance(known := build.integer(whole), int) and known % n == 0
+            if exact:
+                self._extent[inner] = build.index(n)
+            elif max(self.leaves(outer)) < min(self.leaves(inner)):
+                left = build.sub(whole, build.mul(self.value(outer), n))
+                self._extent[inner] = build.minimum(build.index(n), left)
+            else:
+                self._extent[inner] = build.index(n)
+                self._guarded.append(node)
+
+    def _ready(self, node: int, done: set[int]) -> bool:
+        step, others = self.used[node]
+        return node in done if isinstance(step, Split) else {others[0], others[1]} <= done
+
+    def guards(self) -> list[Expr]:
+        """Return the conditions under which a point is there."""
+        return [build.less(self.value(node), self.extent(node)) for node in self._guarded]
+
+    def width(self, node: int) -> int | None:
+        """Return a constant that the extent of `node` does not exceed."""
+        known = build.integer(self.extent(node))
+        if known is not None:
+            return known
+        return self._made[node][0].factor if node in self._made else None
+
+    def within(self, root: str, depth: int) -> tuple[Expr, Expr]:
+        """Return the interval of a root's value."""
+        lo, hi = self._interval(self.roots[root], depth)
+        start = self._start(root)
+        return build.add(start, lo), build.add(start, hi)
+
+    def _interval(self, node: int, depth: int) -> tuple[Expr, Expr]:
+        mine = self.leaves(node)
+        if all(at < depth for at in mine):
+            return self.value(node), self.value(node)
+        zero = build.index(0)
+        if all(at >= depth for at in mine):
+            if node in self._made and build.integer(self.extent(node)) is None:
+                return zero, build.index(self._made[node][0].factor - 1)
+            return zero, build.sub(self.extent(node), 1)
+        step, others = self.used[node]
+        if isinstance(step, Fuse):
+            lo, hi = self._interval(others[2], depth)
+            inner = self.extent(others[1])
+            if node == others[0]:
+                return build.floordiv(lo, inner), build.floordiv(hi, inner)
+            return zero, build.sub(inner, 1)
+        (lo_out, hi_out), (lo_in, hi_in) = (self._interval(n, depth) for n in others)
+        lo = build.add(build.mul(lo_out, step.factor), lo_in)
+        hi = build.add(build.mul(hi_out, step.factor), hi_in)
+        return lo, build.minimum(hi, build.sub(self.extent(node), 1))
