@@ -46,27 +46,6 @@ def load(code: bytes, names: Sequence[str], imports: Mapping[str, int] | None = 
     return Code({name: int(tracker[name]) for name in names}, tracker)
 
 
-def assemble(text: str) -> bytes:
-    """Return object code for this machine of LLVM text that needs little optimisation.
-
-    Raises BackendError, in LLVM's words, where the text is not well formed.
-    """
-    binding = _binding()
-
-    machine = _machine()
-    try:
-        module = binding.parse_assembly(text)
-        module.triple = binding.get_process_triple()
-        module.data_layout = str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
-        raise BackendError("LLVM does not accept the text", facts=_words(error)) from None
-    tuning = binding.create_pipeline_tuning_options(speed_level=1)
-    builder = binding.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
-    return bytes(machine.emit_object(module))
-
-
 def _binding() -> Any:
     return importlib.import_module("llvmlite.binding")
 
@@ -84,8 +63,10 @@ def _jit() -> Any:
 def _made_jit() -> Any:
     binding = _binding()
 
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
     try:
-        jit = binding.create_lljit_compiler(_machine(), suppress_errors=True)
+        jit = binding.create_lljit_compiler(suppress_errors=True)
     except RuntimeError as error:
         raise BackendError("LLVM's loader could not be started", facts=_words(error)) from None
     keep_forever(jit)
@@ -95,19 +76,3 @@ def _made_jit() -> Any:
 def keep_forever(owner: object) -> None:
     """Never collect `owner`: threads may be inside its code until the very end of the process."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
-
-
-def _machine() -> Any:
-    binding = _binding()
-
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    binding.initialize_native_asmparser()
-    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
-        cpu=binding.get_host_cpu_name(),
-        features=binding.get_host_cpu_features().flatten(),
-        opt=2,
-        reloc="pic",
-        codemodel="default",
-        jit=True,
-    )

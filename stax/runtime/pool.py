@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import itertools
 import os
 import platform
@@ -27,8 +28,10 @@ from typing import Any
 
 import numpy as np
 
+from stax.backends.llvm.optimize import compile_text
 from stax.errors import BackendError
-from stax.runtime.load import assemble, keep_forever, load
+from stax.runtime.load import keep_forever, load
+from stax.target import Target
 
 SPIN = 2000
 MOST_WORKERS = 1024
@@ -69,7 +72,7 @@ def _start(objects: Callable[[str, Callable[[], bytes]], bytes]) -> Pool:
         return python_pool()
     text = pool_text()
     try:
-        made = load(objects(text, lambda: assemble(text)), _EXPORTS)
+        made = load(objects(text, lambda: _compiled(text)), _EXPORTS)
     except BackendError:
         return python_pool()
     keep_forever(made)
@@ -81,6 +84,13 @@ def _start(objects: Callable[[str, Callable[[], bytes]], bytes]) -> Pool:
         after_in_child=calls["stax_pool_reset"],
     )
     return Pool({name: made.addresses[name] for name in _EXPORTS[:3]}, True, tuple(calls.values()))
+
+
+def _compiled(text: str) -> bytes:
+    binding: Any = importlib.import_module("llvmlite.binding")
+    binding.initialize_native_target()
+    binding.initialize_native_asmparser()  # for the one instruction that is written as assembly
+    return compile_text(text, Target.host())
 
 
 def python_pool() -> Pool:

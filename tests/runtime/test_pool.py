@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from stax.runtime.load import assemble, load
+from stax.runtime.load import load
 from stax.runtime.pool import CACHED, LARGE, Pool, pool, pool_text, python_pool
+from tests.runtime.artifacts import assemble
 
 TASK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
 PAR_FOR = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
@@ -245,7 +246,8 @@ def test_a_process_ends_while_its_workers_sleep_or_run() -> None:
     script = (
         "import ctypes, threading\n"
         "from tests.runtime.test_pool import BUSY\n"
-        "from stax.runtime.load import assemble, load\n"
+        "from stax.runtime.load import load\n"
+        "from tests.runtime.artifacts import assemble\n"
         "from stax.runtime.pool import pool\n"
         "code = load(assemble(BUSY), ('nested',), pool().symbols)\n"
         "kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)\n"
