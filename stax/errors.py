@@ -45,6 +45,10 @@ class DefinitionError(UserError):
     """An algorithm is not well formed."""
 
 
+class SymbolicValueError(DefinitionError, TypeError):
+    """A value of the program was used where Python needs a plain one, such as in `if`."""
+
+
 class BoundsError(UserError):
     """A region cannot be inferred, or an access lies outside what it reads or writes."""
 

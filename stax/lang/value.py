@@ -1,0 +1,262 @@
+"""Value: an expression with Python's operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn, TypeAlias
+
+import numpy as np
+
+from stax.dtypes import DType
+from stax.errors import SymbolicValueError
+from stax.expr.nodes import BinaryOp, Expr
+from stax.lang import promote
+from stax.lang.terms import Access, is_weak, of_number, refuse, settled
+from stax.source import here
+
+Op = BinaryOp
+Recipe: TypeAlias = tuple[Callable[..., Expr], tuple["Value", ...]]
+
+
+class Indexed:
+    """What has values at indices and is none itself: Func, Input, Const."""
+
+    __array_ufunc__ = None
+    __iter__ = None
+    __contains__ = None
+    name: str
+
+    def __bool__(self) -> NoReturn:
+        _no_truth()
+
+
+class Value:
+    """A number that is known when the program runs; operators build larger ones.
+
+    Operators follow NumPy 2: Python numbers are weak, NumPy's keep their type. `==` builds a comparison too.
+
+    >>> import stax as sx
+    >>> x = sx.Var("x")
+    >>> a = sx.Input("a", sx.uint8, 1)
+    >>> (a[x] + 1).dtype, (a[x] / 2).dtype, (a[x] < 3).dtype
+    (uint8, float64, bool)
+    """
+
+    __slots__ = ("_node", "_recipe")
+    __array_ufunc__ = None
+    __iter__ = None
+    __contains__ = None
+
+    def __init__(self, node: Expr, recipe: Recipe | None = None) -> None:
+        self._node = node
+        self._recipe = recipe
+
+    @property
+    def dtype(self) -> DType:
+        """The type of this value, or the one it has where it meets no other."""
+        return settled(self.node.dtype)
+
+    @property
+    def node(self) -> Expr:
+        """The expression; its type may be one of `lang.terms`."""
+        return self._node
+
+    def __add__(self, other: object) -> Value:
+        return _binary(Op.ADD, self, other)
+
+    def __radd__(self, other: object) -> Value:
+        return _binary(Op.ADD, other, self)
+
+    def __sub__(self, other: object) -> Value:
+        return _binary(Op.SUB, self, other)
+
+    def __rsub__(self, other: object) -> Value:
+        return _binary(Op.SUB, other, self)
+
+    def __mul__(self, other: object) -> Value:
+        return _binary(Op.MUL, self, other)
+
+    def __rmul__(self, other: object) -> Value:
+        return _binary(Op.MUL, other, self)
+
+    def __truediv__(self, other: object) -> Value:
+        return _binary(Op.DIV, self, other)
+
+    def __rtruediv__(self, other: object) -> Value:
+        return _binary(Op.DIV, other, self)
+
+    def __floordiv__(self, other: object) -> Value:
+        return _binary(Op.FLOORDIV, self, other)
+
+    def __rfloordiv__(self, other: object) -> Value:
+        return _binary(Op.FLOORDIV, other, self)
+
+    def __mod__(self, other: object) -> Value:
+        return _binary(Op.MOD, self, other)
+
+    def __rmod__(self, other: object) -> Value:
+        return _binary(Op.MOD, other, self)
+
+    def __and__(self, other: object) -> Value:
+        return _binary(Op.AND, self, other)
+
+    def __rand__(self, other: object) -> Value:
+        return _binary(Op.AND, other, self)
+
+    def __or__(self, other: object) -> Value:
+        return _binary(Op.OR, self, other)
+
+    def __ror__(self, other: object) -> Value:
+        return _binary(Op.OR, other, self)
+
+    def __xor__(self, other: object) -> Value:
+        return _binary(Op.XOR, self, other)
+
+    def __rxor__(self, other: object) -> Value:
+        return _binary(Op.XOR, other, self)
+
+    def __lshift__(self, other: object) -> Value:
+        return _binary(Op.SHL, self, other)
+
+    def __rlshift__(self, other: object) -> Value:
+        return _binary(Op.SHL, other, self)
+
+    def __rshift__(self, other: object) -> Value:
+        return _binary(Op.SHR, self, other)
+
+    def __rrshift__(self, other: object) -> Value:
+        return _binary(Op.SHR, other, self)
+
+    def __lt__(self, other: object) -> Value:
+        return _binary(Op.LT, self, other)
+
+    def __le__(self, other: object) -> Value:
+        return _binary(Op.LE, self, other)
+
+    def __gt__(self, other: object) -> Value:
+        return _binary(Op.LT, other, self)
+
+    def __ge__(self, other: object) -> Value:
+        return _binary(Op.LE, other, self)
+
+    def __eq__(self, other: object) -> Value:  # type: ignore[override]
+        return _binary(Op.EQ, self, other)
+
+    def __ne__(self, other: object) -> Value:  # type: ignore[override]
+        return _binary(Op.NE, self, other)
+
+    __hash__ = object.__hash__
+
+    def __pow__(self, other: object) -> Value:
+        return apply(promote.power, self, other)
+
+    def __rpow__(self, other: object) -> Value:
+        return apply(promote.power, other, self)
+
+    def __neg__(self) -> Value:
+        return apply(promote.negate, self)
+
+    def __pos__(self) -> Value:
+        return self
+
+    def __invert__(self) -> Value:
+        return apply(promote.invert, self)
+
+    def __abs__(self) -> Value:
+        return apply(promote.absolute, self)
+
+    def __bool__(self) -> NoReturn:
+        _no_truth()
+
+    def __index__(self) -> NoReturn:
+        _no_number("an index of a Python sequence", "sx.choose(i, [...]) picks one of several values")
+
+    def __int__(self) -> NoReturn:
+        _no_number("int()", "sx.cast(e, sx.int64) converts; sx.Param gives a number at each call")
+
+    def __float__(self) -> NoReturn:
+        _no_number("float()", "sx.cast(e, sx.float64) converts; functions are sx.exp, sx.sqrt, ...")
+
+    def __repr__(self) -> str:
+        from stax.expr.show import show
+
+        return f"<{self.dtype} {show(self.node, limit=200)}>"
+
+
+def value_of(given: object, what: str = "a value") -> Value:
+    """Return `given` as a Value; refuse what is no number, saying `what` it should be."""
+    if isinstance(given, Value):
+        given.node  # noqa: B018  (an RDom of several variables refuses here)
+        return given
+    if isinstance(given, bool | int | float | np.generic):
+        return Value(of_number(given))
+    if isinstance(given, np.ndarray):
+        if given.ndim == 0:
+            return Value(of_number(given[()]))
+        refuse(
+            "an array stands in an expression",
+            hint="make it part of the program, `t = sx.Const(name, array)`, and read t[...]",
+        )
+    if isinstance(given, Indexed):
+        refuse(f"`{given.name}` stands for {what}", hint=f"read it at an index: {given.name}[...]")
+    if isinstance(given, tuple):
+        refuse(f"a tuple stands for {what}", hint="take one of its parts, v[0], or unpack it")
+    refuse(f"{type(given).__name__} {given!r:.60} stands for {what}")
+
+
+def apply(make: Callable[..., Expr], *given: object) -> Value:
+    """Return the Value that `make` builds from the expressions of `given`."""
+    values = tuple(value_of(g) for g in given)
+    node = make(*(v.node for v in values))
+    if any(v._recipe is not None for v in values):
+        return Value(node, (make, values))
+    return Value(node)
+
+
+def again(roots: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Return `roots` built anew, now that the types of Funcs they read are known."""
+    done: dict[int, Value] = {}
+    for root in roots:
+        stack = [root]
+        while stack:
+            value = stack[-1]
+            recipe = value._recipe
+            if id(value) in done:
+                stack.pop()
+            elif recipe is None:
+                done[id(value)] = stack.pop()
+            else:
+                make, parts = recipe
+                missing = [p for p in parts if id(p) not in done]
+                if missing:
+                    stack += missing
+                    continue
+                new = tuple(done[id(p)] for p in parts)
+                node = make(*(p.node for p in new))
+                kept = any(p._recipe is not None for p in new) or (isinstance(node, Access) and is_weak(node.dtype))
+                done[id(value)] = Value(node, (make, new) if kept else None)
+                stack.pop()
+    return tuple(done[id(root)] for root in roots)
+
+
+def _binary(op: BinaryOp, left: object, right: object) -> Value:
+    a, b = value_of(left), value_of(right)
+    node = promote.operate(op, a.node, b.node)
+    if a._recipe is not None or b._recipe is not None:
+        return Value(node, (lambda x, y: promote.operate(op, x, y), (a, b)))
+    return Value(node)
+
+
+def _no_truth() -> NoReturn:
+    raise SymbolicValueError(
+        "a value of the program has no truth yet",
+        ((here(), "Python asks whether this is true"),),
+        ("`if`, `and`, `or`, `not`, `in` and chains such as 0 < x < 5 ask so",),
+        "use `&`, `|`, `~` with brackets, as in (0 < x) & (x < 5), and sx.select(condition, a, b)",
+    )
+
+
+def _no_number(asker: str, hint: str) -> NoReturn:
+    raise SymbolicValueError(
+        "a value of the program is no Python number yet", ((here(), f"{asker} needs one"),), (), hint
+    )
