@@ -341,9 +341,9 @@ class _Batch:
         kept = self.up.stored[node.source]
         array, done = kept.parts[node.part], kept.done
         at = [i.astype(np.int64) - lo for i, lo in zip(index, kept.low, strict=True)]
-        if mask is None:
+        if mask is None or mask.all():
             if any(_leaves(i, n) for i, n in zip(at, array.shape, strict=True)):
-                self.outside(node, index, mask)
+                self.outside(node, index, None)
             if done is not None and not done[tuple(at)].all():
                 raise self.error(node, "before it is computed")
             return np.asarray(array[tuple(at)])
