@@ -1,0 +1,25 @@
+"""A loop program -> an artifact: printed, then compiled or taken from a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stax.backends.artifact import Artifact, Facts
+from stax.backends.llvm.module import emit, entry, slots
+from stax.backends.llvm.optimize import compile_text
+from stax.loops.nodes import Program
+from stax.target import Target
+
+
+def text(program: Program, facts: Facts, target: Target) -> str:
+    """Return `program` as LLVM text."""
+    return emit(program, facts, target)
+
+
+def artifact(
+    program: Program, facts: Facts, target: Target, kept: Callable[[str, Callable[[], bytes]], bytes]
+) -> Artifact:
+    """Return machine code for `program`; `kept(text, make)` gives the object of a text, from a store or by `make`."""
+    printed = emit(program, facts, target)
+    code = kept(printed, lambda: compile_text(printed, target))
+    return Artifact(printed, code, entry(program), slots(program), facts)

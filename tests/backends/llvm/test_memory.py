@@ -1,0 +1,214 @@
+"""Loads and stores reach the right elements, whatever the strides, slopes and masks, and no others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stax import dtypes
+from stax.backends.artifact import Facts
+from stax.dtypes import ALL, DType
+from stax.expr import build
+from stax.expr.nodes import INDEX, Axis, BinaryOp, Cast, Const, Expr, Load, Ramp
+from stax.loops.nodes import Program, Role, Store
+from stax.target import Target
+from tests.backends.llvm.harness import HOST, Array, buffer, check, loop, program, size
+
+PLAIN = Target("x86_64-unknown-linux-gnu", "x86-64", "+sse2", 16, 1)
+AVX2 = Target("x86_64-unknown-linux-gnu", "x86-64-v3", "+avx,+avx2,+fma,+f16c", 32, 1)
+TARGETS = pytest.mark.parametrize("target", [PLAIN, AVX2, HOST], ids=lambda t: t.cpu)
+V = (Axis("v", 16),)
+RAMP = Ramp(INDEX, axes=V)
+
+
+def lanes(base: Expr | int, slope: int = 1) -> Expr:
+    start = build.index(base) if isinstance(base, int) else base
+    return build.add(build.spread(start, V), build.mul(RAMP, slope))
+
+
+def values(dtype: DType, *shape: int) -> Array:
+    rng = np.random.default_rng(2)
+    return rng.integers(0, 2 if dtype.is_bool else 100, shape).astype(dtype.dtype)
+
+
+def tail(dtype: DType) -> Program:
+    """Copy a row, 16 at once, the last ones masked."""
+    i = lanes(build.mul(build.local("i"), 16))
+    mask = (build.less(i, build.spread(size("out"), V)),)
+    load = Load(dtype, "a", (i,), mask=mask, other=Const(dtype, True if dtype.is_bool else 3), axes=V)
+    extent = build.floordiv(build.add(size("out"), 15), 16)
+    buffers = [buffer("a", dtype), buffer("out", dtype, role=Role.OUTPUT)]
+    return program(buffers, loop("i", extent, Store("out", (i,), load, mask)), axes=V)
+
+
+@TARGETS
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_a_masked_tail_touches_nothing_else(dtype: DType, target: Target) -> None:
+    for n in (0, 1, 15, 16, 17, 37):
+        room = values(dtype, 80)
+        check(tail(dtype), {"a": values(dtype, n), "out": room[20 : 20 + n]}, target=target)
+        np.testing.assert_array_equal(
+            np.delete(room, slice(20, 20 + n)), np.delete(values(dtype, 80), slice(20, 20 + n))
+        )
+
+
+@TARGETS
+@pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.float32], ids=str)
+def test_a_masked_load_reads_no_page_beyond(dtype: DType, target: Target) -> None:
+    """The array ends where its page ends, and the next page cannot be read."""
+    import ctypes
+    import mmap
+
+    page = mmap.PAGESIZE
+    room = mmap.mmap(-1, 2 * page)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(room))
+    protect = ctypes.CDLL(None).mprotect
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    assert protect(base + page, page, 0) == 0
+    n = 21
+    a = np.frombuffer(room, dtype.dtype, n, page - n * dtype.size_bytes)
+    a[:] = values(dtype, n)
+    check(tail(dtype), {"a": a, "out": np.zeros(n, dtype.dtype)}, target=target)
+    assert protect(base + page, page, 3) == 0
+
+
+@pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.int16, dtypes.bool_, dtypes.float32, dtypes.float64], ids=str)
+def test_any_strides_and_alignment(dtype: DType) -> None:
+    y, x = build.local("y"), lanes(build.mul(build.local("x"), 16))
+    mask = (build.less(x, build.spread(size("out", 1), V)),)
+    load = Load(dtype, "a", (y, x), mask=mask, axes=V)
+    inner = loop("x", build.floordiv(build.add(size("out", 1), 15), 16), Store("out", (y, x), load, mask))
+    buffers = [buffer("a", dtype, 2), buffer("out", dtype, 2, Role.OUTPUT)]
+    p = program(buffers, loop("y", size("out"), inner), axes=V)
+    big = values(dtype, 40, 80)
+    odd = np.zeros(41 * 81 * dtype.size_bytes + 1, np.uint8)[1:][: 3 * 21 * dtype.size_bytes].view(dtype.dtype)
+    odd = odd.reshape(3, 21)
+    odd[:] = values(dtype, 3, 21)
+    raw = np.zeros(3 * (21 * dtype.size_bytes + 3), np.uint8)
+    ragged = np.ndarray((3, 21), dtype.dtype, raw, 0, (21 * dtype.size_bytes + 3, dtype.size_bytes))
+    ragged[:] = values(dtype, 3, 21)
+    views = [big[:3, :21], big[5:8, 30:51], big[2::-1, 20::-1], big[:6:2, :63:3], big.T[:3, :21], odd, ragged]
+    views += [np.broadcast_to(big[0, :21], (3, 21)), np.broadcast_to(big[:3, :1], (3, 21))]
+    for view in views:
+        for out in (
+            np.zeros((3, 21), dtype.dtype),
+            np.zeros((21, 3), dtype.dtype).T,
+            np.zeros((3, 42), dtype.dtype)[:, ::-2],
+        ):
+            check(p, {"a": view, "out": out})
+        check(p, {"a": view, "out": np.zeros((3, 21), dtype.dtype)}, facts=Facts())
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("slope", [-3, -2, -1, 0, 1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.uint16, dtypes.float32, dtypes.bool_], ids=str)
+def test_any_slope(dtype: DType, slope: int, masked: bool) -> None:
+    at, i = lanes(5 + 15 * max(0, -slope), slope), lanes(0)
+    mask = (build.less(i, build.spread(build.index(9), V)),) if masked else ()
+    load = Load(dtype, "a", (at,), mask=mask, other=Const(dtype, 1), axes=V)
+    back = Store("b", (at,), Load(dtype, "a", (i,), axes=V), mask)
+    buffers = [buffer("a", dtype), buffer("out", dtype, role=Role.OUTPUT), buffer("b", dtype, role=Role.OUTPUT)]
+    p = program(buffers, Store("out", (i,), load), *([back] if slope else []), axes=V)
+    n = 5 + 15 * abs(slope) + 1
+    arrays = {"a": values(dtype, max(n, 16)), "out": values(dtype, 16), "b": values(dtype, n)}
+    check(p, arrays)
+
+
+def test_a_slope_along_an_outer_dimension() -> None:
+    i = lanes(0)
+    load = Load(dtypes.int32, "a", (build.mul(i, 2), build.sub(lanes(20), build.mul(RAMP, 2))), axes=V)
+    p = program(
+        [buffer("a", dtypes.int32, 2), buffer("out", dtypes.int32, role=Role.OUTPUT)], Store("out", (i,), load), axes=V
+    )
+    check(p, {"a": values(dtypes.int32, 40, 40), "out": values(dtypes.int32, 16)})
+
+
+@TARGETS
+@pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.float32, dtypes.int64], ids=str)
+def test_gather_and_scatter(dtype: DType, target: Target) -> None:
+    i = lanes(0)
+    at = Cast(INDEX, Load(dtypes.int32, "at", (i,), axes=V), axes=V)
+    mask = (build.less(at, build.spread(build.index(60), V)),)
+    row = build.spread(build.index(1), V)
+    gathered = Load(dtype, "a", (row, at), mask=mask, other=Const(dtype, 7), axes=V)
+    buffers = [buffer("a", dtype, 2), buffer("at", dtypes.int32), buffer("out", dtype, role=Role.OUTPUT)]
+    buffers += [buffer("b", dtype, role=Role.OUTPUT)]
+    p = program(buffers, Store("out", (i,), gathered), Store("b", (at,), gathered, mask), axes=V)
+    at_values = np.random.default_rng(3).permutation(80)[:16].astype(np.int32)
+    arrays = {"a": values(dtype, 2, 60), "at": at_values, "out": values(dtype, 16), "b": values(dtype, 60)}
+    check(p, arrays, target=target)
+
+
+@pytest.mark.parametrize("op", [BinaryOp.LT, BinaryOp.LE, BinaryOp.EQ, BinaryOp.NE])
+@pytest.mark.parametrize("slope", [-2, -1, 1, 2])
+def test_masks_of_positions_are_right_wherever_they_end(op: BinaryOp, slope: int) -> None:
+    i = lanes(0)
+    left = build.add(build.spread(build.local("k"), V), build.mul(RAMP, slope))
+    for turned in (False, True):
+        pair = (build.spread(size("out"), V), left) if turned else (left, build.spread(size("out"), V))
+        flag = build.cast(build.binary(op, *pair), dtypes.uint8)
+        store = Store("out", (build.spread(build.add(build.local("k"), 40), V), i), flag)
+        buffers = [buffer("out", dtypes.uint8, 2, Role.OUTPUT)]
+        moved = loop("k0", 80, store)
+        p = program(buffers, _renamed(moved), axes=V)
+        check(p, {"out": np.zeros((80, 16), np.uint8)})
+
+
+def _renamed(node):  # type: ignore[no-untyped-def]
+    """Let the loop run from -40."""
+    from dataclasses import replace
+
+    return replace(node, var=build.local("k"), start=build.index(-40))
+
+
+@pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.float64, dtypes.bool_], ids=str)
+@pytest.mark.parametrize("other", [None, 0, 1])
+def test_a_scalar_condition_masks_without_a_branch(dtype: DType, other: int | None) -> None:
+    i = lanes(0)
+    on = build.less(build.local("y"), size("a"))
+    y, rest = build.local("y"), None if other is None else Const(dtype, other)
+    wide = Load(dtype, "a", (y, i), mask=(on,), other=rest, axes=V)
+    narrow = Load(dtype, "a", (y, build.index(3)), mask=(on,), other=rest)
+    where = () if other is not None else (on,)
+    stores = (Store("out", (y, i), wide, where), Store("one", (y,), narrow, where))
+    buffers = [buffer("a", dtype, 2), buffer("out", dtype, 2, Role.OUTPUT), buffer("one", dtype, role=Role.OUTPUT)]
+    p = program(buffers, loop("y", size("out"), *stores), axes=V)
+    check(p, {"a": values(dtype, 3, 16), "out": values(dtype, 5, 16), "one": values(dtype, 5)})
+
+
+@pytest.mark.parametrize("op", [BinaryOp.ADD, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.OR, BinaryOp.XOR])
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_atomic_stores_combine(dtype: DType, op: BinaryOp) -> None:
+    if dtype.is_float and op in (BinaryOp.OR, BinaryOp.XOR):
+        pytest.skip("no such operator")
+    i = lanes(build.mul(build.local("i"), 16))
+    cell = build.mod(i, 3)
+    mask = (build.less(i, build.spread(size("a"), V)),)
+    load = Load(dtype, "a", (i,), mask=mask, axes=V)
+    store = Store("out", (cell,), load, mask, atomic=op)
+    buffers = [buffer("a", dtype), buffer("out", dtype, role=Role.OUTPUT)]
+    extent = build.floordiv(build.add(size("a"), 15), 16)
+    p = program(buffers, loop("i", extent, store), axes=V)
+    check(p, {"a": values(dtype, 37), "out": values(dtype, 3)})
+
+
+def test_lanes_that_meet_leave_the_last() -> None:
+    load = Load(dtypes.float32, "a", (lanes(0),), axes=V)
+    p = program(
+        [buffer("a", dtypes.float32), buffer("out", dtypes.float32, role=Role.OUTPUT)],
+        Store("out", (build.index(0),), load),
+        axes=V,
+    )
+    arrays = {"a": np.arange(16, dtype=np.float32), "out": np.zeros(1, np.float32)}
+    from tests.backends.llvm.harness import run
+
+    run(p, arrays)
+    assert arrays["out"][0] == 15
+
+
+def test_what_was_loaded_is_forgotten_when_it_is_written() -> None:
+    """The same node, used again after a store, is loaded again."""
+    cell = (build.index(0),)
+    one = build.add(Load(dtypes.int32, "out", cell), 1)
+    p = program([buffer("out", dtypes.int32, role=Role.OUTPUT)], *(Store("out", cell, one) for _ in range(3)))
+    check(p, {"out": np.zeros(1, np.int32)})
