@@ -262,7 +262,7 @@ class Arguments:
                 if name not in outs:
                     try:
                         made[name] = np.empty(sizes[name], dtype.dtype)
-                    except (MemoryError, ValueError):
+                    except (MemoryError, OverflowError, ValueError):
                         raise DeviceError(
                             f"there is no memory for output `{name}` of shape {sizes[name]} and type {dtype.name}"
                         ) from None

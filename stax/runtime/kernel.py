@@ -61,7 +61,7 @@ class Kernel:
     def __init__(self, build: Build) -> None:
         self._build = build
         self._arguments = Arguments(build.signature)
-        self._tables = frozenset(t.name for t in build.signature.tables)
+        self._tables = facts_of((t.name, t.array) for t in build.signature.tables)
         self._versions: dict[Facts, Runner] = {}
         self._interpreted: Runner | None = None
         self._lock = threading.Lock()
@@ -69,6 +69,7 @@ class Kernel:
 
     def __call__(
         self,
+        /,
         *args: Any,
         out: Any = None,
         shape: Any = None,
@@ -100,6 +101,17 @@ class Kernel:
         count = self._threads(threads)
         bound = self._arguments.bind(args, named, out, shape, origin)
         return BoundKernel(self._runner(bound), bound, count)
+
+    def prepare(self) -> None:
+        """Compile the version for dense, aligned arrays now, and not at the first call.
+
+        Raises as that call would.
+        """
+        outputs = [name for one in self.signature.outputs for name in one.buffers]
+        names = frozenset((*(one.name for one in self.signature.inputs), *outputs))
+        facts = Facts(names | self._tables.dense, names | self._tables.aligned)
+        if facts not in self._versions and self._interpreted is None:
+            self._made(facts)
 
     def __repr__(self) -> str:
         return f"<Kernel {self.signature}>"
@@ -150,15 +162,14 @@ class Kernel:
     def _runner(self, bound: Bound) -> Runner:
         if self._interpreted is not None:
             return self._interpreted
-        facts = facts_of((name, array) for name, array in bound.arrays.items() if name not in self._tables)
-        facts = Facts(facts.dense | self._tables, facts.aligned | self._tables)
+        facts = facts_of(bound.arrays.items())
         found = self._versions.get(facts)
         return found if found is not None else self._made(facts)
 
     def _made(self, facts: Facts) -> Runner:
         with self._lock:
             if len(self._versions) >= MOST_VERSIONS:
-                facts = Facts(self._tables, self._tables)
+                facts = self._tables
             found = self._interpreted or self._versions.get(facts)
             if found is not None:
                 return found

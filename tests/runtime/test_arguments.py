@@ -345,6 +345,8 @@ class TestShape:
     def test_more_than_there_is_memory_for(self) -> None:
         with pytest.raises(DeviceError, match="no memory for output `f`"):
             self.free.bind([FLAT], {}, shape=(2**40, 2**20))
+        with pytest.raises(DeviceError, match="no memory for output `f`"):
+            self.free.bind([FLAT], {}, shape=(2**70, 0))
 
 
 class TestOutputs:

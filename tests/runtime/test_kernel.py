@@ -6,6 +6,8 @@ import gc
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import threading
 import weakref
 from typing import Any
@@ -107,6 +109,15 @@ def test_guards_say_what_each_version_takes_for_granted() -> None:
         "last dimension steps by one element: a, f; aligned to the element: a, f",
         "last dimension steps by one element: f; aligned to the element: a, f",
     )
+
+
+def test_the_usual_version_can_be_made_before_the_first_call() -> None:
+    k = scaled()
+    k.prepare()
+    k.prepare()
+    k(A)
+    assert k.cache_info().versions == 1
+    assert len(k.guards) == 1
 
 
 def test_a_refused_call_writes_nothing_and_compiles_nothing() -> None:
@@ -309,3 +320,13 @@ def test_what_a_kernel_says_of_itself() -> None:
     assert k.provenance == {"backend": "llvm", "target": "here"}
     with pytest.raises(UnsupportedError):
         scaled().source()
+
+
+def test_importing_the_runtime_loads_nothing_heavy() -> None:
+    """LLVM is loaded when code is, so that `import stax` is quick."""
+    script = (
+        "import sys, stax.runtime.kernel, stax.runtime.cache\n"
+        "print([m for m in ('llvmlite', 'platformdirs', 'islpy', 'triton') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

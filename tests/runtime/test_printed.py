@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,6 +55,7 @@ def program(scratch: int = 4) -> Program:
 
 
 def kernel(kept: Kept | None = None, scratch: int = 4, native: bool = True) -> Kernel:
+    """Its table is not dense either."""
     made, target, store = program(scratch), Target.host(), kept or Kept(None)
 
     def respecialise(facts: Facts) -> Artifact:
@@ -61,7 +63,7 @@ def kernel(kept: Kept | None = None, scratch: int = 4, native: bool = True) -> K
         code = store.entry(object_key(text, target), lambda: compile_text(text, target))
         return Artifact(text, code, module.entry(made), module.slots(made), facts)
 
-    table = Table("t", F32, np.array([0, 100], np.float32))
+    table = Table("t", F32, np.array([0, 7, 100], np.float32)[::2])
     shape = (size("a", 0), size("a", 1))
     signature = Signature(
         (Input("a", F32, ("y", "x"), (None, None)),), (Scalar("k", F32, 0.5),), (table,),
@@ -71,7 +73,7 @@ def kernel(kept: Kept | None = None, scratch: int = 4, native: bool = True) -> K
     return Kernel(Build(signature, respecialise, made, threads=2, strict_native=True, symbols=lambda: symbols))
 
 
-def want(a: np.ndarray, k: float = 0.5) -> np.ndarray:
+def want(a: np.ndarray[Any, Any], k: float = 0.5) -> np.ndarray[Any, Any]:
     return a * np.float32(k) + np.where(np.arange(a.shape[1]) % 2 == 0, np.float32(0), np.float32(100))
 
 
