@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -40,6 +40,13 @@ def freeze(
     shape: the symbolic extents of the output, or a tuple of those, one an output (None where one is not given).
     inputs: Inputs and Params, or their names, in the order of the kernel's arguments. fp: for Funcs that say nothing.
     """
+    return freeze_named(outputs, shape, inputs, fp)[0]
+
+
+def freeze_named(
+    outputs: Func | tuple[Func, ...], shape: Any = None, inputs: Sequence[Any] | None = None, fp: str | None = None
+) -> tuple[nodes.Pipeline, Mapping[int, str]]:
+    """Return what `freeze` does, and what each Func, Input, Param and Const is called in it, by `id`."""
     wanted = outputs if isinstance(outputs, tuple) else (outputs,)
     for f in wanted:
         if not isinstance(f, Func):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -51,7 +58,8 @@ def freeze(
     if fp not in (None, "strict", "default", "fast"):
         refuse(f"fp is {fp!r}", hint='it is "strict", "default" or "fast"')
     shapes = _shapes(wanted, shape)
-    return _Freezer(wanted, shapes, inputs, fp or "default").pipeline()
+    freezer = _Freezer(wanted, shapes, inputs, fp or "default")
+    return freezer.pipeline(), freezer.names
 
 
 def _shapes(wanted: tuple[Func, ...], shape: Any) -> list[tuple[Expr, ...] | None]:
