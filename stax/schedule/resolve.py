@@ -132,8 +132,10 @@ class Replay:
                     f"a line says where Func {name!r} is kept, but none where it is computed", [(kept.span, "here")],
                     hint="add compute_at(...) or compute_root()",
                 )  # fmt: skip
+        sound: set[str] = set()
         for name in placements:
-            self._fits(name, placements)
+            self._fits(name, placements, sound)
+            sound.add(name)
         if warn:
             self._warn_of_forgotten_updates()
         return Resolved(placements, dict(self.nests), tuple(self.lines))
@@ -232,7 +234,7 @@ class Replay:
             [(self._places[name][1], "computed so here"), (kept.span, "kept so here")], hint="add compute_at(...)",
         )  # fmt: skip
 
-    def _fits(self, name: str, placements: dict[str, Placement]) -> None:
+    def _fits(self, name: str, placements: dict[str, Placement], sound: set[str]) -> None:
         place, span = placements[name], self._places[name][1]
         match place:
             case Root():
@@ -240,7 +242,7 @@ class Replay:
             case Inline():
                 self._can_be_inlined(self.funcs[name], span)
             case At():
-                self._lies_inside(name, place, placements, span)
+                self._lies_inside(name, place, placements, sound, span)
             case _:
                 assert_never(place)
 
@@ -264,8 +266,13 @@ class Replay:
                     [(span, "inlined here"), (line.directive.span, "scheduled here")], hint="leave out one of the two",
                 )  # fmt: skip
 
-    def _lies_inside(self, name: str, place: At, placements: dict[str, Placement], span: Span | None) -> None:
-        """Refuse a Func that is placed at a loop of itself, or of none, or kept inside where it is computed."""
+    def _lies_inside(
+        self, name: str, place: At, placements: dict[str, Placement], sound: set[str], span: Span | None
+    ) -> None:
+        """Refuse a Func that is placed at a loop of itself, or of none, or kept inside where it is computed.
+
+        `sound` are Funcs that were looked at before: where they lie needs no second look.
+        """
         around: set[tuple[StageRef, str]] = set()
         here, seen = place, {name}
         while True:
@@ -275,6 +282,8 @@ class Replay:
                 raise missing_loop(here.loop, str(here.consumer), nest, span)
             around |= {(here.consumer, loop.name) for loop in nest.loops[: depth + 1]}
             outer = here.consumer.func
+            if outer in sound and not isinstance(place.store, tuple):
+                return
             if outer in seen:
                 raise ScheduleError(f"Funcs {sorted(seen)} are placed in each other's loops", [(span, "here")])
             seen.add(outer)

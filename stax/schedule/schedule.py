@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stax.algorithm.nodes import Pipeline
 from stax.errors import ScheduleError, StaxWarning, UnsupportedError
+from stax.lang.freeze import freeze_named
+from stax.lang.func import Func
+from stax.lang.inputs import Input
 from stax.lang.var import RDom
 from stax.schedule.directives import LATER, USAGE, Line, Plain, StageRef, make
 from stax.schedule.fingerprint import fingerprint
@@ -29,21 +32,35 @@ Named = Any
 
 
 class Schedule:
-    """How a program is to be run: what was said of its Funcs, in order.
+    r"""How a program is to be run: what was said of its Funcs, in order.
 
     Directives are said of stages: `s[f]` for where f is computed and for the loops of its definition, `s[f].update(k)`
     for the loops of its update k. Each returns its stage, so that they chain. Funcs of which nothing is said are left
     to the default schedule. Equal schedules are those of equal text.
 
-    outputs: the Func or Funcs that the program computes, or its Pipeline.
+    outputs: the Func or the tuple of Funcs that the program computes, or its Pipeline.
     check: called as `check(outputs, schedule)` after each directive; when it raises, the directive is taken back.
+
+    >>> import stax as sx
+    >>> y, x, a = sx.Var("y"), sx.Var("x"), sx.Input("a", sx.float32, 2)
+    >>> f, g = sx.Func("f"), sx.Func("g")
+    >>> f[y, x] = a[y, x] * 2
+    >>> g[y, x] = f[y, x] + f[y + 1, x]
+    >>> s = Schedule(g)
+    >>> s[g].split(y, "yo", y, 32).parallel("yo").vectorize(x, 8)
+    <g: yo parallel, y serial, x serial, x.in vector>
+    >>> s["f"].compute_at(g, y, store="yo")
+    <f: y serial, x serial>
+    >>> print("\n".join(str(s).splitlines()[2:]))
+    s["g"].split("y", "yo", "y", 32).parallel("yo").vectorize("x", 8)
+    s["f"].compute_at("g", "y", store="yo")
     """
 
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, outputs: Any, *, check: Callable[[Any, Schedule], object] | None = None) -> None:
-        self.outputs = outputs
-        self.pipeline = _pipeline(outputs)
+        self.outputs = tuple(outputs) if isinstance(outputs, list) else outputs  # pyright: ignore[reportUnknownArgumentType]
+        self.pipeline, self._names = _frozen(self.outputs)
         self._check = check
         self._replay = Replay(self.pipeline)
 
@@ -115,8 +132,15 @@ class Schedule:
                 self._replay.step(kept)
             raise
 
+    def plain(self, thing: Any, span: Span | None) -> Plain:
+        """Return what a directive holds for `thing`; a Func is what it is called in this program."""
+        return _plain(thing, self._names, span)
+
     def __getitem__(self, func: Named) -> Stage:
-        name, span = _name(func), here()
+        span = here()
+        name = self.plain(func, span)
+        if not isinstance(name, str):
+            raise ScheduleError(f"a schedule takes a Func or its name, not {func!r}", [(span, "here")])
         return Stage(self, self._replay.stage(name, 0, span))
 
     def __str__(self) -> str:
@@ -130,7 +154,16 @@ class Schedule:
 
 
 class Stage:
-    """A stage of a Func under a schedule: what directives are said of. `v`, `outer`, ... are Vars or names."""
+    """A stage of a Func under a schedule: what directives are said of. `v`, `outer`, ... are Vars or names.
+
+    >>> import stax as sx
+    >>> i, a = sx.Var("i"), sx.Input("a", sx.uint8, 1)
+    >>> r, h = sx.RDom("r", k=a.shape[0]), sx.Func("h", shape=(256,))
+    >>> h[i] = 0
+    >>> h[a[r]] += 1
+    >>> Schedule(h)[h].vectorize(i, 8).update(0).unroll(r, 4)
+    <h.update(0): r.k serial, r.k.in unroll>
+    """
 
     __slots__ = ("at", "schedule")
 
@@ -140,7 +173,7 @@ class Stage:
     def update(self, k: int) -> Stage:
         """Return update `k` of the same Func, counted from 0."""
         span = here()
-        number = _plain(k, span)
+        number = self.schedule.plain(k, span)
         if type(number) is not int or number < 0:
             raise ScheduleError(f"updates are counted from 0, not {k!r}", [(span, "here")])
         return Stage(self.schedule, self.schedule._replay.stage(self.at.func, number + 1, span))  # pyright: ignore[reportPrivateUsage]
@@ -204,8 +237,8 @@ class Stage:
 
     def _say(self, word: str, *args: Any, **named: Any) -> Stage:
         span = here()
-        plain = [_plain(a, span) for a in args]
-        given = {k: _plain(v, span) for k, v in named.items() if v is not None}
+        plain = [self.schedule.plain(a, span) for a in args]
+        given = {k: self.schedule.plain(v, span) for k, v in named.items() if v is not None}
         self.schedule.say(Line(self.at, make(word, plain, given, span)))
         return self
 
@@ -220,12 +253,8 @@ class Stage:
         return f"<{self.at}: {loops}>"
 
 
-def _pipeline(outputs: Any) -> Pipeline:
-    if isinstance(outputs, Pipeline):
-        return outputs
-    from stax.lang.freeze import freeze  # pyright: ignore
-
-    return freeze(outputs)  # pyright: ignore
+def _frozen(outputs: Any) -> tuple[Pipeline, Mapping[int, str]]:
+    return (outputs, {}) if isinstance(outputs, Pipeline) else freeze_named(outputs)
 
 
 def _program(pipeline: Pipeline) -> Program:
@@ -249,28 +278,25 @@ def _changes(then: Program, now: Program) -> list[str]:
     return notes or ["the program has changed since the schedule was written"]
 
 
-def _name(thing: Any) -> str:
-    name = thing if isinstance(thing, str) else getattr(thing, "name", None)
-    if not isinstance(name, str):
-        raise ScheduleError(f"a schedule takes a Func, a Var or a name, not {thing!r}", [(here(), "here")])
-    return name
-
-
-def _plain(thing: Any, span: Span | None) -> Plain:
+def _plain(thing: Any, names: Mapping[int, str], span: Span | None) -> Plain:
+    """Return what a directive holds for `thing`: names of Funcs, Vars and RDom variables, and numbers."""
     match thing:
         case str() | bool() | int() | float():
             return thing
         case Stage():
             return thing.at
         case tuple() | list():
-            return tuple(_plain(t, span) for t in thing)  # pyright: ignore[reportUnknownVariableType]
+            return tuple(_plain(t, names, span) for t in thing)  # pyright: ignore[reportUnknownVariableType]
         case RDom():
-            names = [v.name for v in thing.variables.values()]
-            if len(names) > 1:
-                raise ScheduleError(
-                    "an RDom of several variables is no loop", [(span, "here")], hint=" or ".join(names)
-                )
-            return names[0]
+            variables = [v.name for v in thing.variables.values()]
+            if len(variables) > 1:
+                hint = " or ".join(variables)
+                raise ScheduleError("an RDom of several variables is no loop", [(span, "here")], hint=hint)
+            return variables[0]
+        case Func() | Input() if names:
+            if id(thing) not in names:
+                raise ScheduleError(f"{thing!r} is no part of the program", [(thing.span, "made here"), (span, "here")])
+            return names[id(thing)]
         case _ if isinstance(getattr(thing, "name", None), str):
             return thing.name
         case _:

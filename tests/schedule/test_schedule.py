@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import stax as sx
 from stax import dtypes
 from stax.algorithm.nodes import Func
 from stax.errors import ScheduleError, StaxError, StaxWarning, UnsupportedError
@@ -287,3 +288,21 @@ def test_any_schedule_comes_back_from_its_text(program, steps):
         except StaxError as error:
             outcomes.append(error.message)
     assert outcomes[0] == outcomes[1]
+
+
+def test_a_func_is_known_by_itself_where_another_has_its_name():
+    x, a = sx.Var("x"), sx.Input("f", sx.int32, 1)
+    f, g = sx.Func("f"), sx.Func("f")
+    f[x] = a[x] + 1
+    g[x] = f[x] * 2
+    s = Schedule(g)
+    s[f].compute_root()
+    s[g].vectorize(x, 8)
+    assert [str(line.at) for line in s.lines] == ["f.2", "f.3"]
+    assert Schedule.parse(str(s), g) == s
+    with pytest.raises(ScheduleError, match="'f' is an Input"):
+        s[a]
+    other = sx.Func("f")
+    other[x] = x
+    with pytest.raises(ScheduleError, match="no part of the program"):
+        s[other]
