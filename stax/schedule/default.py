@@ -1,15 +1,304 @@
-"""The schedule of who writes none."""
+"""The schedule of who writes none: the same text on every machine, never exponential.
+
+Inline what is cheaper to compute again than to read; keep the rest, in strips of the rows of the Func that reads it
+where the halo stays small; vectorise the innermost dim that may run in step, run the outermost in parallel.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from stax.algorithm.nodes import Pipeline
-from stax.schedule.directives import ComputeRoot, Line, StageRef
+from stax.algorithm.nodes import Func, Pipeline
+from stax.bounds.accesses import Access, accesses
+from stax.dtypes import int64 as _INT
+from stax.expr.affine import Algebra
+from stax.expr.nodes import Binary, Call, Cast, Const, Expr, Fn, Read, Select, Unary, Var
+from stax.expr.walk import names, postorder
+from stax.schedule.directives import (
+    ComputeAt,
+    ComputeRoot,
+    Directive,
+    Inline,
+    Line,
+    Parallel,
+    Reorder,
+    StageRef,
+    Vectorize,
+)  # fmt: skip
+
+REGISTER_BYTES = 64
+STRIP_ROWS = 32
+MOST_HALO = 8
+CHEAP = 2
+CHUNK = 16384
+BLOCK = 128
+ROWS_AT_ONCE = 8
+_PLAIN = frozenset({Fn.FMA, Fn.FLOOR, Fn.CEIL, Fn.TRUNC, Fn.RINT, Fn.ISNAN, Fn.COPYSIGN, Fn.ABSD, Fn.SATURATING_CAST})
 
 
 def complete(pipeline: Pipeline, lines: Iterable[Line]) -> tuple[Line, ...]:
     """Return `lines` with a choice for every Func they do not name."""
     said = tuple(lines)
     named = {line.at.func for line in said}
-    return (*said, *(Line(StageRef(f.name), ComputeRoot()) for f in pipeline.funcs if f.name not in named))
+    return (*said, *_Default(pipeline, named).lines())
+
+
+@dataclass(frozen=True, slots=True)
+class _Strip:
+    """A Func computed in strips of rows of `head`: its dim `row` moves with them, `lo..hi` rows around."""
+
+    head: str
+    row: int
+    lo: int
+    hi: int
+
+
+@dataclass(slots=True)
+class _Default:
+    pipeline: Pipeline
+    named: set[str]
+    algebra: Algebra = field(default_factory=Algebra)
+    readers: dict[str, list[Access]] = field(default_factory=dict[str, list[Access]])
+    own: dict[tuple[str, int], list[Access]] = field(default_factory=dict[tuple[str, int], list[Access]])
+    funcs: dict[str, Func] = field(default_factory=dict[str, Func])
+    strips: dict[str, _Strip] = field(default_factory=dict[str, _Strip])
+
+    def lines(self) -> list[Line]:
+        self.funcs = {f.name: f for f in self.pipeline.funcs}
+        for f in self.pipeline.funcs:
+            for stage in range(len(f.updates) + 1):
+                found = accesses(f, stage, self.algebra)
+                self.own[f.name, stage] = found
+                for access in found:
+                    if access.source != f.name:
+                        self.readers.setdefault(access.source, []).append(access)
+        inlined = self._inlined()
+        kept = [f for f in self.pipeline.funcs if f.name not in inlined]
+        if inlined:
+            self._look_through(inlined)
+        for f in reversed(kept):
+            self._strip(f)
+        out = [Line(StageRef(name), Inline()) for name in inlined if name not in self.named]
+        for f in reversed(kept):
+            if f.name not in self.named:
+                out += self._placed(f)
+        for f in kept:
+            if f.name not in self.named:
+                for stage in range(len(f.updates) + 1):
+                    out += [Line(StageRef(f.name, stage), d) for d in self._loops(f, stage)]
+        return out
+
+    def _pure(self, f: Func) -> bool:
+        grouped = any(f.name in group for group in self.pipeline.groups)
+        return not f.updates and not grouped and all(a.source != f.name for a in self.own[f.name, 0])
+
+    def _inlined(self) -> list[str]:
+        """Return the Funcs to inline, producers first."""
+        costs: dict[str, int] = {}
+        out: list[str] = []
+        for f in self.pipeline.funcs:
+            if f.name in self.named or f.name in self.pipeline.outputs or not self._pure(f):
+                continue
+            cost = _cost(f.values, costs)
+            found = self.readers.get(f.name, [])
+            sites = {(a.func, a.stage, a.index) for a in found}
+            repeated = any(self._repeats(f, a) for a in found)
+            if cost <= CHEAP or (len(sites) == 1 and not repeated):
+                costs[f.name] = cost
+                out.append(f.name)
+        return out
+
+    def _repeats(self, f: Func, access: Access) -> bool:
+        """Return whether the reader asks for the same cell in several iterations."""
+        reader = self.funcs[access.func]
+        roots = set(reader.dims)
+        if access.stage:
+            roots = names(reader.updates[access.stage - 1].index) & set(reader.dims)
+            roots |= {r.name for r in reader.updates[access.stage - 1].domain}
+        used = {n for i in access.index for n in names(self.algebra.atom(t) for t, _ in i.terms)}
+        return not roots <= used
+
+    def _look_through(self, inlined: list[str]) -> None:
+        """Find the readers anew, as they are once `inlined` are gone."""
+        from stax.algorithm.inline import inline
+
+        self.pipeline = inline(self.pipeline, frozenset(inlined))
+        self.funcs = {f.name: f for f in self.pipeline.funcs}
+        self.readers, self.own = {}, {}
+        for f in self.pipeline.funcs:
+            for stage in range(len(f.updates) + 1):
+                found = accesses(f, stage, self.algebra)
+                self.own[f.name, stage] = found
+                for access in found:
+                    if access.source != f.name:
+                        self.readers.setdefault(access.source, []).append(access)
+
+    def _strip(self, f: Func) -> None:
+        """Compute `f` in strips of its readers' rows, where all of them move with the same ones."""
+        if f.name in self.named or f.name in self.pipeline.outputs or not self._local(f):
+            return
+        found: _Strip | None = None
+        for access in self.readers.get(f.name, []):
+            one = self._follows(access)
+            if one is None or (found is not None and (one.head, one.row) != (found.head, found.row)):
+                return
+            found = one if found is None else _Strip(one.head, one.row, min(one.lo, found.lo), max(one.hi, found.hi))
+        if found is not None and found.hi - found.lo <= MOST_HALO:
+            self.strips[f.name] = found
+
+    def _local(self, f: Func) -> bool:
+        """Return whether each cell needs only its own position: no recurrence, no group, no scatter."""
+        grouped = any(f.name in group for group in self.pipeline.groups)
+        if grouped or any(a.source == f.name for a in self.own[f.name, 0]):
+            return False
+        return all(
+            all(self.algebra.name(i) == d for i, d in zip(a.index, f.dims, strict=True))
+            for stage in range(1, len(f.updates) + 1)
+            for a in self.own[f.name, stage]
+            if a.source == f.name
+        )
+
+    def _follows(self, access: Access) -> _Strip | None:
+        reader = self.funcs[access.func]
+        strip = self.strips.get(reader.name)
+        if strip is None:
+            if len(reader.dims) < 2 or access.stage or not self._pure(reader) or reader.name in self.named:
+                return None
+            strip = _Strip(reader.name, len(reader.dims) - 2, 0, 0)
+        row = reader.dims[strip.row]
+        rows = [d for d, i in enumerate(access.index) if row in names(self.algebra.atom(n) for n, _ in i.terms)]
+        if len(rows) != 1:
+            return None
+        gap = access.index[rows[0]] - self.algebra.of(Var(_INT, row))
+        if gap.terms or abs(gap.const) > MOST_HALO:
+            return None
+        return _Strip(strip.head, rows[0], strip.lo + gap.const, strip.hi + gap.const)
+
+    def _members(self, head: str) -> list[str]:
+        return [name for name, strip in self.strips.items() if strip.head == head]
+
+    def _placed(self, f: Func) -> list[Line]:
+        strip = self.strips.get(f.name)
+        if strip is None:
+            return [] if f.name in self.pipeline.outputs else [Line(StageRef(f.name), ComputeRoot())]
+        head = self.funcs[strip.head]
+        return [Line(StageRef(f.name), ComputeAt(head.name, 0, head.dims[-2]))]
+
+    def _loops(self, f: Func, stage: int) -> list[Directive]:
+        lanes = _lanes(f, stage)
+        if stage == 0 and self._pure(f):
+            return self._pure_loops(f, lanes)
+        if stage == 0:
+            moved = self._moved(f)
+            return self._pure_loops(f, lanes) if not moved else self._recurrence_loops(f, lanes, moved)
+        return self._update_loops(f, stage, lanes)
+
+    def _pure_loops(self, f: Func, lanes: int) -> list[Directive]:
+        inside = f.name in self.strips
+        if not f.dims:
+            return []
+        last = f.dims[-1]
+        if inside:
+            return [Vectorize(last, lanes)]
+        if len(f.dims) == 1:
+            return [Parallel(last, CHUNK), Vectorize(f"{last}.in", lanes)]
+        members = self._members(f.name)
+        row = f.dims[-2]
+        if members:
+            out: list[Directive] = [Parallel(row, STRIP_ROWS)]
+            if len(f.dims) > 2:
+                out.append(Reorder((row, *f.dims[:-2], f"{row}.in")))
+            return [*out, Vectorize(last, lanes)]
+        return [*(Parallel(d) for d in f.dims[:-1]), Vectorize(last, lanes)]
+
+    def _moved(self, f: Func) -> list[tuple[str, ...]]:
+        """Return, for each read of its own Func, the dims it lies elsewhere in; of a group, that the first is one."""
+        out = [
+            tuple(d for d, i in zip(f.dims, a.index, strict=True) if self.algebra.name(i) != d)
+            for a in self.own[f.name, 0]
+            if a.source == f.name
+        ]
+        if any(f.name in group for group in self.pipeline.groups):
+            out.append((f.dims[0],))
+        return [dims for dims in out if dims]
+
+    def _recurrence_loops(self, f: Func, lanes: int, moved: list[tuple[str, ...]]) -> list[Directive]:
+        leads = {dims[0] for dims in moved}
+        still = [d for d in f.dims if all(d not in dims for dims in moved)]
+        grouped = any(f.name in group for group in self.pipeline.groups)
+        last = f.dims[-1]
+        if last in still and len(leads) == 1 and not grouped and f.dims[0] not in leads:
+            others = [d for d in f.dims if d != last and d in still]
+            rest = [d for d in f.dims if d not in still]
+            order = (*others, last, *rest, f"{last}.in")
+            return [
+                Parallel(last, BLOCK), Reorder(order), *(Parallel(d) for d in others), Vectorize(f"{last}.in", lanes),
+            ]  # fmt: skip
+        out: list[Directive] = []
+        if last not in leads:
+            free = [d for d in f.dims[:-1] if d not in leads]
+            out += [Parallel(d) for d in free[:1]]
+            return [*out, Vectorize(last, lanes)]
+        return [Parallel(d) for d in still[:1]]
+
+    def _update_loops(self, f: Func, stage: int, lanes: int) -> list[Directive]:
+        update = f.updates[stage - 1]
+        plain = [d for d, i in zip(f.dims, update.index, strict=True) if isinstance(i, Var) and i.name == d]
+        if not plain:
+            return []
+        inside = f.name in self.strips
+        last = plain[-1]
+        contiguous = last == f.dims[-1] and not self._runs_along_domain(f, stage)
+        lane: list[Directive] = [Vectorize(last, lanes if contiguous else ROWS_AT_ONCE)]
+        if inside:
+            return lane
+        if len(plain) == 1:
+            return [
+                Parallel(last, CHUNK if contiguous else 4 * ROWS_AT_ONCE),
+                Vectorize(f"{last}.in", lane_width(lane)),
+            ]
+        return [*(Parallel(d) for d in plain[:-1]), *lane]
+
+    def _runs_along_domain(self, f: Func, stage: int) -> bool:
+        """Return whether what the update reads lies side by side along its domain, not along its own dims."""
+        domain = {r.name for r in f.updates[stage - 1].domain}
+        found = [a for a in self.own[f.name, stage] if a.read is not None and a.source != f.name and a.index]
+        ends = [{n for n in names(self.algebra.atom(t) for t, _ in a.index[-1].terms)} for a in found]
+        plain = set(f.dims)
+        return any(e & domain and not e & plain for e in ends) and not any(e & plain for e in ends)
+
+
+def lane_width(lane: list[Directive]) -> int:
+    """Return the n of a `vectorize(v, n)`."""
+    first = lane[0]
+    assert isinstance(first, Vectorize)
+    assert first.n is not None
+    return first.n
+
+
+def _cost(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
+    """Return how many operations `roots` take, those of inlined Funcs included."""
+    total = 0
+    for node in postorder(roots):
+        match node:
+            case Call(fn=fn):
+                total += 1 if fn in _PLAIN else 10
+            case Binary() | Unary() | Select() if node.dtype.name != "int64":
+                total += 1
+            case Read(source=source):
+                total += inlined.get(source, 0)
+            case _:
+                pass
+    return total
+
+
+def _lanes(f: Func, stage: int) -> int:
+    """Return how many values of the widest type that the stage computes fit a register."""
+    roots = f.values if stage == 0 else f.updates[stage - 1].values
+    sizes = [
+        node.dtype.size_bytes
+        for node in postorder(roots)
+        if not isinstance(node, Const | Var) and not (node.dtype.name == "int64" and not isinstance(node, Read | Cast))
+    ]
+    return max(8, REGISTER_BYTES // max([*sizes, *(t.size_bytes for t in f.dtypes)]))

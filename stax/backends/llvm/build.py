@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from stax.backends.artifact import Artifact, Facts
 from stax.backends.llvm.module import emit, entry, slots
-from stax.backends.llvm.optimize import compile_text
+from stax.backends.llvm.optimize import assembled, compile_text
 from stax.loops.nodes import Program
 from stax.target import Target
 
@@ -23,3 +23,8 @@ def artifact(
     printed = emit(program, facts, target)
     code = kept(printed, lambda: compile_text(printed, target))
     return Artifact(printed, code, entry(program), slots(program), facts)
+
+
+def assembly(printed: str, target: Target) -> str:
+    """Return the machine instructions that LLVM text becomes."""
+    return assembled(printed, target)

@@ -64,3 +64,15 @@ def _machine(target: Target) -> Any:
     return found.create_target_machine(
         cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default", jit=True
     )
+
+
+def assembled(text: str, target: Target) -> str:
+    """Return the assembly that the module `text` becomes, for people to read."""
+    from llvmlite import binding
+
+    machine = _machine(target)
+    module = binding.parse_assembly(text)
+    module.triple, module.data_layout = target.triple, str(machine.target_data)
+    module.verify()
+    _run_passes(binding, module, machine)
+    return str(machine.emit_assembly(module))

@@ -1,0 +1,268 @@
+"""The whole compiler on one page: freeze, schedule, prove, lower, emit, load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from stax.algorithm.nodes import Pipeline
+from stax.backends.artifact import Artifact, Facts
+from stax.bounds.infer import RegionCheck, Regions, SizeCheck, infer
+from stax.errors import ArgumentError, BoundsError, ScheduleError, UnsupportedError
+from stax.expr import build
+from stax.expr.nodes import INDEX, Expr, Size
+from stax.lang.freeze import freeze
+from stax.lang.func import Func
+from stax.legality.check import check as prove
+from stax.loops.nodes import Program
+from stax.loops.show import show as show_loops
+from stax.lower.passes import lower
+from stax.options import Options
+from stax.runtime.cache import Store, default_folder, object_key
+from stax.runtime.kernel import Build, Kernel
+from stax.runtime.pool import pool
+from stax.runtime.signature import Check, CheckKind, Output, Signature
+from stax.schedule.legal import Legal
+from stax.schedule.schedule import Schedule
+from stax.target import Target
+
+
+def compile(
+    outputs: Func | tuple[Func, ...],
+    schedule: Schedule | None = None,
+    *,
+    shape: Any = None,
+    inputs: Sequence[Any] | None = None,
+    target: Target | None = None,
+    mode: str = "default",
+    fp: str | None = None,
+    require: str | None = None,
+    strict_native: bool | None = None,
+    options: Options | None = None,
+) -> Kernel:
+    """Return a Kernel that computes `outputs`, a Func or a tuple of them.
+
+    schedule: how it is run; without one, the default schedule. shape: symbolic extents of the outputs. inputs: the
+    positional order of arguments. fp: "strict", "default" or "fast" for Funcs that do not say. strict_native: raise
+    BackendError where machine code cannot be had, instead of interpreting. require: "bitwise" refuses directives that
+    reassociate.
+
+    Raises DefinitionError, BoundsError, ScheduleError and LegalityError.
+
+    >>> import numpy as np, stax as sx
+    >>> x, a = sx.Var("x"), sx.Input("a", sx.int32, 1)
+    >>> f = sx.Func("f")
+    >>> f[x] = a[x] + a[x + 1]
+    >>> sx.compile(f)(np.arange(5, dtype=np.int32))
+    array([1, 3, 5, 7], dtype=int32)
+    """
+    options = options or Options(mode=mode)
+    if require not in (None, "bitwise", "reassociates"):
+        raise ArgumentError(f"require is {require!r}", hint='it is "bitwise" or "reassociates"')
+    if isinstance(target, str) or (target is not None and not isinstance(target, Target)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UnsupportedError(f"there is no target {target!r} yet", hint="leave target= out: the machine at hand")
+    program = freeze_for(outputs, schedule, shape, inputs, fp)
+    return _kernel(
+        program, schedule, target, options, options.strict_native if strict_native is None else strict_native
+    )
+
+
+def check(outputs: Func | tuple[Func, ...], schedule: Schedule | None = None) -> Legal:
+    """Return the proof that `schedule` changes no value of `outputs`; raise LegalityError where it would.
+
+    >>> import stax as sx
+    >>> y, x, a = sx.Var("y"), sx.Var("x"), sx.Input("a", sx.float32, 2)
+    >>> f = sx.Func("f")
+    >>> f[y, x] = a[y, x] * 2
+    >>> s = sx.Schedule(f)
+    >>> _ = s[f].parallel(y).vectorize(x, 8)
+    >>> legal = sx.check(f, s)
+    """
+    return prove(freeze_for(outputs, schedule, None, None, None), schedule.lines if schedule else ())
+
+
+def auto_schedule(outputs: Func | tuple[Func, ...]) -> Schedule:
+    """Return the default schedule of `outputs`, written out: print it, edit it, save it.
+
+    >>> import stax as sx
+    >>> x, a = sx.Var("x"), sx.Input("a", sx.float32, 1)
+    >>> f = sx.Func("f")
+    >>> f[x] = a[x] * 2
+    >>> "vectorize" in str(sx.auto_schedule(f))
+    True
+    """
+    from stax.schedule.default import complete
+
+    return Schedule.of(outputs, complete(freeze(outputs), ()))
+
+
+def realize(
+    outputs: Func | tuple[Func, ...],
+    shape: Any = None,
+    inputs: Mapping[str, Any] | Sequence[Any] | None = None,
+    schedule: Schedule | None = None,
+) -> Any:
+    """Compile `outputs` and call the kernel at once, on `inputs` by name or in order.
+
+    >>> import stax as sx
+    >>> x, f = sx.Var("x"), sx.Func("f")
+    >>> f[x] = x * x
+    >>> sx.realize(f, (4,)).tolist()
+    [0, 1, 4, 9]
+    """
+    kernel = compile(outputs, schedule)
+    given: Mapping[str, Any] = inputs if isinstance(inputs, Mapping) else {}
+    args: Sequence[Any] = () if inputs is None or isinstance(inputs, Mapping) else inputs
+    return kernel(*args, shape=shape, **given)
+
+
+def compile_all(programs: Sequence[Any], *, options: Options | None = None) -> list[Kernel]:
+    """Return a Kernel for each of `programs`: a Func, a tuple of Funcs, or a pair of those and a Schedule.
+
+    >>> import stax as sx
+    >>> x, f = sx.Var("x"), sx.Func("f")
+    >>> f[x] = x + 1
+    >>> [k(shape=(2,)).tolist() for k in sx.compile_all([f])]
+    [[1, 2]]
+    """
+    out: list[Kernel] = []
+    for one in programs:
+        pair = isinstance(one, tuple) and len(one) == 2 and isinstance(one[1], Schedule)  # pyright: ignore
+        out.append(compile(one[0], one[1], options=options) if pair else compile(one, options=options))  # pyright: ignore
+    return out
+
+
+def explain(outputs: Func | tuple[Func, ...], schedule: Schedule | None = None) -> str:
+    """Return the loops that `outputs` become under `schedule`, with their bounds and the bytes of their storage.
+
+    >>> import stax as sx
+    >>> x, f = sx.Var("x"), sx.Func("f")
+    >>> f[x] = x + 1
+    >>> "f" in sx.explain(f)
+    True
+    """
+    return show_loops(lower(check(outputs, schedule)))
+
+
+def freeze_for(
+    outputs: Any, schedule: Schedule | None, shape: Any, inputs: Sequence[Any] | None, fp: str | None
+) -> Pipeline:
+    """Return the frozen program, after checking that `schedule` is one of it."""
+    if schedule is not None and not isinstance(schedule, Schedule):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ScheduleError(f"a schedule is a Schedule, not {type(schedule).__name__}", hint="Schedule.load(path, f)")
+    return freeze(outputs, shape=shape, inputs=inputs, fp=fp)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """The texts of a kernel, made when asked for."""
+
+    program: Program
+    target: Target
+
+    def __call__(self, kind: str) -> str:
+        from stax.backends.llvm.build import assembly, text
+
+        facts = plain_facts(self.program)
+        match kind:
+            case "loops":
+                return show_loops(self.program)
+            case "llvm":
+                return text(self.program, facts, self.target)
+            case "asm":
+                return assembly(text(self.program, facts, self.target), self.target)
+            case _:
+                raise ArgumentError(f"there is no source {kind!r}", hint='"loops", "llvm" or "asm"')
+
+
+def _kernel(
+    pipeline: Pipeline, schedule: Schedule | None, target: Target | None, options: Options, strict: bool
+) -> Kernel:
+    regions = infer(pipeline)
+    _need_shapes(pipeline, regions)
+    legal = prove(pipeline, schedule.lines if schedule else (), regions)
+    program = lower(legal)
+    machine = target or host()
+    store = Store((options.cache_dir or default_folder()) if options.cache else None)
+
+    def respecialise(facts: Facts) -> Artifact:
+        from stax.backends.llvm.build import artifact
+
+        return artifact(program, facts, machine, lambda text, make: store.entry(object_key(text, machine), make))
+
+    def symbols() -> Mapping[str, int]:
+        return pool(lambda text, make: store.entry(object_key(text, machine, "pool"), make)).symbols
+
+    return Kernel(
+        Build(
+            signature=signature(pipeline, regions),
+            respecialise=respecialise,
+            program=program,
+            source=_Sources(program, machine),
+            schedule=Schedule.of(pipeline, legal.resolved.lines),
+            threads=options.threads or threads_of(machine),
+            strict_native=strict,
+            symbols=symbols,
+        )
+    )
+
+
+@cache
+def host() -> Target:
+    """Return the machine at hand."""
+    return Target.host()
+
+
+def threads_of(machine: Target) -> int:
+    """Return how many threads a call may use: STAX_THREADS, or what this process may run at once."""
+    given = os.environ.get("STAX_THREADS", "")
+    return max(1, int(given)) if given.isdigit() else machine.cores
+
+
+def plain_facts(program: Program) -> Facts:
+    """Return what holds of arrays as NumPy makes them."""
+    names = frozenset(b.name for b in program.buffers)
+    return Facts(names, names)
+
+
+def signature(pipeline: Pipeline, regions: Regions) -> Signature:
+    """Return what the kernel takes and gives, and what a call checks."""
+    outputs = tuple(
+        Output(f.name, f.dtypes, regions.shapes[f.name], f.dims, span=f.span)
+        for f in map(pipeline.func, pipeline.outputs)
+    )
+    inputs = {i.name for i in pipeline.inputs} | {t.name for t in pipeline.tables}
+    checks = [_read_check(c, c.source in inputs) for c in regions.checks]
+    checks += [_size_check(c) for c in regions.agreements]
+    return Signature(
+        pipeline.inputs,
+        pipeline.scalars,
+        pipeline.tables,
+        outputs,
+        pipeline.arguments,
+        tuple(checks),
+        pipeline.outputs[0],
+    )
+
+
+def _read_check(c: RegionCheck, reads: bool) -> Check:
+    kind = CheckKind.READ if reads else CheckKind.WRITE
+    return Check(c.cond, kind, c.source, c.dim, c.lo, c.hi, c.size, c.stage, c.span)
+
+
+def _size_check(c: SizeCheck) -> Check:
+    size: Expr = Size(INDEX, c.output, c.dim)
+    equal = build.binary(build.Op.EQ, c.first, c.second)
+    return Check(equal, CheckKind.AGREE, c.sources[1], c.dim, c.first, c.second, size, c.output)
+
+
+def _need_shapes(pipeline: Pipeline, regions: Regions) -> None:
+    """Nothing to do for a dim that the call may give; kept apart for the words of the refusal."""
+    for name in pipeline.outputs:
+        f = pipeline.func(name)
+        for dim, extent in zip(f.dims, regions.shapes[name], strict=True):
+            if extent is None and not pipeline.inputs and not f.dims:
+                raise BoundsError(f"dimension `{dim}` of output `{name}` has no extent", [(f.span, "defined here")])
