@@ -7,14 +7,18 @@ the one that is defined; start values, `select(dim == e, ...)`, count with dim =
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stax.algorithm.affine import Affine, Limits, affine
 from stax.algorithm.nodes import Func
 from stax.errors import DefinitionError, UnsupportedError
 from stax.expr import walk
-from stax.expr.nodes import Binary, BinaryOp, Expr, Read, Select, Var
+from stax.expr.affine import Affine, Algebra
+from stax.expr.nodes import Binary, BinaryOp, Cast, Expr, Param, Read, Select, Size, Var
+
+Limits = Mapping[str, tuple[float, float]]
+"""What is known of Params, by name: the least and the greatest value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +32,15 @@ class Step:
 
 def order_self(func: Func, limits: Limits) -> Func:
     """Return `func` with the dims that it must run downwards; refuse where no order is found."""
-    steps = [s for s in _steps(func, {func.name}) if len(s.distance) == len(func.dims)]
+    algebra = Algebra()
+    steps = list(_steps(func, {func.name}, algebra))
     for step in steps:
         if step.main:
             _needs_shape(func, func, step)
     backwards: set[str] = set()
     left = steps
     for k, dim in enumerate(func.dims):
-        signs = [_sign(s.distance[k], limits) for s in left]
+        signs = [_sign(s.distance[k], algebra, limits) for s in left]
         unknown = next((s for s, sign in zip(left, signs, strict=True) if sign is None), None)
         if unknown is not None:
             raise UnsupportedError(
@@ -62,6 +67,7 @@ def order_group(funcs: Sequence[Func], limits: Limits) -> list[Func]:
     """Return the Funcs of a cycle in the order of one step of their first dim; refuse where there is none."""
     names = {f.name for f in funcs}
     cycle = ", ".join(f"`{f.name}`" for f in funcs)
+    algebra = Algebra()
     down = any(f.dims and f.dims[0] in f.backwards for f in funcs)
     same_step: dict[str, set[str]] = {f.name: set() for f in funcs}
     by_name = {f.name: f for f in funcs}
@@ -76,11 +82,11 @@ def order_group(funcs: Sequence[Func], limits: Limits) -> list[Func]:
                         "updates inside a cycle come with a later version",
                         [(r.span, "read here"), (u.span, "in this update")],
                     )
-        for step in _steps(f, names - {f.name}):
+        for step in _steps(f, names - {f.name}, algebra):
             g = by_name[step.read.source]
             if step.main:
                 _needs_shape(f, g, step)
-            sign = _sign(step.distance[0], limits)
+            sign = _sign(step.distance[0], algebra, limits)
             if sign is None or (sign == 1 and not down) or (sign == -1 and down):
                 raise UnsupportedError(
                     f"{cycle} read each other, and `{f.name}` reads `{g.name}` at another step than the same or an "
@@ -108,15 +114,14 @@ def order_group(funcs: Sequence[Func], limits: Limits) -> list[Func]:
     return [replace(f, backwards=f.backwards | {f.dims[0]}) for f in order] if down else order
 
 
-def _steps(func: Func, sources: set[str]) -> Iterator[Step]:
+def _steps(func: Func, sources: set[str], algebra: Algebra) -> Iterator[Step]:
     """Yield the reads of `sources` by the definition of `func`."""
     for root in func.values:
         for part, known, main in _arms(root, set(func.dims)):
             for r in walk.reads([part]):
                 if r.source in sources:
-                    own = [affine(known.get(d, Var(r.index[0].dtype, d))) if r.index else None for d in func.dims]
-                    pairs = zip(r.index, own, strict=False)
-                    yield Step(r, tuple(affine(i).minus(o) for i, o in pairs if o is not None), main)
+                    own = (algebra.of(known.get(d, Var(r.index[0].dtype, d))) for d in func.dims)
+                    yield Step(r, tuple(algebra.of(i) - o for i, o in zip(r.index, own, strict=False)), main)
 
 
 def _arms(root: Expr, dims: set[str]) -> Iterator[tuple[Expr, dict[str, Expr], bool]]:
@@ -144,8 +149,31 @@ def _fixed(cond: Expr, dims: set[str]) -> dict[str, Expr] | None:
     return fixed
 
 
-def _sign(distance: Affine, limits: Limits) -> int | None:
-    low, high = distance.range(limits)
+def least_and_greatest(a: Affine, algebra: Algebra, limits: Limits) -> tuple[float, float]:
+    """Return what `a` is never below and never above, sizes being at least 0."""
+    low = high = float(a.const)
+    for number, factor in a.terms:
+        lo, hi = _range(algebra.atom(number), limits)
+        low += factor * (lo if factor > 0 else hi)
+        high += factor * (hi if factor > 0 else lo)
+    return low, high
+
+
+def _range(atom: Expr, limits: Limits) -> tuple[float, float]:
+    while isinstance(atom, Cast) and atom.dtype.is_integer and atom.value.dtype.is_integer:
+        atom = atom.value
+    match atom:
+        case Size():
+            return 0, math.inf
+        case Param(name=name):
+            lo, hi = limits.get(name, (-math.inf, math.inf))
+            return (math.ceil(lo) if math.isfinite(lo) else lo), (math.floor(hi) if math.isfinite(hi) else hi)
+        case _:
+            return -math.inf, math.inf
+
+
+def _sign(distance: Affine, algebra: Algebra, limits: Limits) -> int | None:
+    low, high = least_and_greatest(distance, algebra, limits)
     if low > 0:
         return 1
     if high < 0:
@@ -187,7 +215,7 @@ def _no_order(func: Func, dim: str, left: list[Step], signs: list[int | None]) -
 
 
 def _constants(step: Step) -> list[int] | None:
-    return None if any(d.terms for d in step.distance) else [d.constant for d in step.distance]
+    return None if any(d.terms for d in step.distance) else [d.const for d in step.distance]
 
 
 def _opposite(a: list[int], b: list[int]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Literal, NoReturn
@@ -24,6 +24,7 @@ from stax.lang.terms import (
     Lead,
     Nodes,
     Step,
+    as_tuple,
     is_weak,
     refuse,
     scalar_type,
@@ -81,11 +82,10 @@ class Func(Indexed):
         self.name, self.fp, self.span, self.serial = name, fp, here(), next(serials)
         self.declared: tuple[DType, ...] | None = None
         if dtype is not None:
-            given: tuple[Any, ...] = dtype if isinstance(dtype, tuple) else (dtype,)
-            self.declared = tuple(scalar_type(t) for t in given)
+            self.declared = tuple(scalar_type(t) for t in as_tuple(dtype))
         self.extents: tuple[Expr | None, ...] | None = None
         if shape is not None:
-            entries: tuple[Any, ...] = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+            entries = as_tuple(tuple(shape) if isinstance(shape, list) else shape)  # pyright: ignore[reportUnknownArgumentType]
             self.extents = tuple(
                 None if s is None else index_of(value_of(s, "an extent").node, "an extent") for s in entries
             )
@@ -154,8 +154,7 @@ class Func(Indexed):
     def __setitem__(self, index: object, value: object) -> None:
         """Define, start or update the Func."""
         span = here()
-        given: tuple[object, ...] = value if isinstance(value, tuple) else (value,)
-        values = tuple(value_of(v, f"a value of `{self.name}`") for v in given)
+        values = tuple(value_of(v, f"a value of `{self.name}`") for v in as_tuple(value))
         if not values:
             refuse(f"`{self.name}` is given no value")
         if self._types and len(values) != len(self._types):
@@ -202,7 +201,7 @@ class Func(Indexed):
             return Access(self._types[part], f"{self.name}#{self.serial}", found, part, span=span, owner=self)
 
         node = make(*(i.node for i in index))
-        loose = is_weak(node.dtype) or any(i._recipe is not None for i in index)  # pyright: ignore[reportPrivateUsage]
+        loose = is_weak(node.dtype) or any(i.recipe is not None for i in index)
         return Value(node, (make, index) if loose else None)
 
     def _leads(self, found: Scan, explicit: int, dotted: bool) -> tuple[Expr, ...]:

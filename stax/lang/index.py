@@ -7,13 +7,13 @@ from types import EllipsisType
 
 import numpy as np
 
-from stax.lang.terms import NUMBER, Lead, refuse
+from stax.lang.terms import NUMBER, Lead, as_tuple, refuse
 from stax.lang.value import Value, value_of
 
 
 def entries(index: object) -> tuple[object, ...]:
     """Return what stands between the brackets, one an entry."""
-    return index if isinstance(index, tuple) else (index,)  # pyright: ignore[reportUnknownVariableType]
+    return as_tuple(index)
 
 
 def entry(given: object, name: str) -> Value:
@@ -23,7 +23,8 @@ def entry(given: object, name: str) -> Value:
             f"`{name}` is sliced", hint="an index is a number; a Func over the slice's indices does what a slice does"
         )
     if given is None or isinstance(given, list | np.ndarray | bool):
-        refuse(f"`{name}` is indexed with {type(given).__name__}", hint="an index is one integer value a dim")
+        kind = "None" if given is None else type(given).__name__  # pyright: ignore[reportUnknownArgumentType]
+        refuse(f"`{name}` is indexed with {kind}", hint="an index is one integer value a dim")
     return value_of(given, f"an index of `{name}`")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math as python
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from stax import dtypes
@@ -66,7 +67,7 @@ def choose(index: object, values: Sequence[object]) -> Any:
         refuse("choose has no values")
     chosen = value_of(index, "an index")
     if len(values) == 1:
-        return values[0] if isinstance(values[0], tuple) else value_of(values[0])
+        return values[0] if isinstance(values[0], tuple) else value_of(values[0])  # pyright: ignore[reportUnknownVariableType]
     cases: list[object] = []
     for k, value in enumerate(values[:-1]):
         cases += [chosen == k, value]
@@ -82,7 +83,7 @@ def cast(value: object, dtype: Any) -> Value:
     uint8
     """
     target = scalar_type(dtype)
-    return apply(lambda node: promote.convert(node, target), value)
+    return apply(partial(promote.convert, dtype=target), value)
 
 
 def clip(value: object, low: object, high: object) -> Value:
@@ -104,7 +105,7 @@ def minimum(a: object, b: object) -> Value:
     >>> sx.minimum(sx.Var("x"), 3).dtype
     int64
     """
-    return apply(lambda x, y: promote.operate(Op.MIN, x, y), a, b)
+    return apply(partial(promote.operate, Op.MIN), a, b)
 
 
 def maximum(a: object, b: object) -> Value:
@@ -114,7 +115,7 @@ def maximum(a: object, b: object) -> Value:
     >>> sx.maximum(sx.Var("x"), 3).dtype
     int64
     """
-    return apply(lambda x, y: promote.operate(Op.MAX, x, y), a, b)
+    return apply(partial(promote.operate, Op.MAX), a, b)
 
 
 def sqrt(e: object) -> Value:
@@ -364,7 +365,7 @@ def floor(e: object) -> Value:
     >>> sx.floor(sx.float32(1)).dtype
     float32
     """
-    return apply(lambda node: _whole(Fn.FLOOR, node), e)
+    return apply(partial(_whole, Fn.FLOOR), e)
 
 
 def ceil(e: object) -> Value:
@@ -374,7 +375,7 @@ def ceil(e: object) -> Value:
     >>> sx.ceil(sx.float32(1)).dtype
     float32
     """
-    return apply(lambda node: _whole(Fn.CEIL, node), e)
+    return apply(partial(_whole, Fn.CEIL), e)
 
 
 def trunc(e: object) -> Value:
@@ -384,7 +385,7 @@ def trunc(e: object) -> Value:
     >>> sx.trunc(sx.float32(1)).dtype
     float32
     """
-    return apply(lambda node: _whole(Fn.TRUNC, node), e)
+    return apply(partial(_whole, Fn.TRUNC), e)
 
 
 def rint(e: object) -> Value:
@@ -424,7 +425,7 @@ def isnan(e: object) -> Value:
     >>> sx.isnan(sx.float32(1)).dtype
     bool
     """
-    return apply(lambda node: _asked(Fn.ISNAN, node), e)
+    return apply(partial(_asked, Fn.ISNAN), e)
 
 
 def isinf(e: object) -> Value:
@@ -434,7 +435,7 @@ def isinf(e: object) -> Value:
     >>> sx.isinf(sx.float32(1)).dtype
     bool
     """
-    return apply(lambda node: _asked(Fn.ISINF, node), e)
+    return apply(partial(_asked, Fn.ISINF), e)
 
 
 def isfinite(e: object) -> Value:
@@ -444,7 +445,7 @@ def isfinite(e: object) -> Value:
     >>> sx.isfinite(sx.float32(1)).dtype
     bool
     """
-    return apply(lambda node: _asked(Fn.ISFINITE, node), e)
+    return apply(partial(_asked, Fn.ISFINITE), e)
 
 
 def popcount(e: object) -> Value:
@@ -454,7 +455,7 @@ def popcount(e: object) -> Value:
     >>> sx.popcount(sx.uint8(7)).dtype
     uint8
     """
-    return apply(lambda node: _bits(Fn.POPCOUNT, node), e)
+    return apply(partial(_bits, Fn.POPCOUNT), e)
 
 
 def clz(e: object) -> Value:
@@ -464,7 +465,7 @@ def clz(e: object) -> Value:
     >>> sx.clz(sx.uint8(7)).dtype
     uint8
     """
-    return apply(lambda node: _bits(Fn.CLZ, node), e)
+    return apply(partial(_bits, Fn.CLZ), e)
 
 
 def saturating_cast(e: object, dtype: Any) -> Value:
@@ -475,7 +476,7 @@ def saturating_cast(e: object, dtype: Any) -> Value:
     uint8
     """
     target = scalar_type(dtype)
-    return apply(lambda node: _saturated(node, target), e)
+    return apply(partial(_saturated, target=target), e)
 
 
 def saturating_add(a: object, b: object) -> Value:
@@ -485,7 +486,7 @@ def saturating_add(a: object, b: object) -> Value:
     >>> sx.saturating_add(sx.uint8(200), 100).dtype
     uint8
     """
-    return apply(lambda x, y: _fixed(Fn.SATURATING_ADD, x, y), a, b)
+    return apply(partial(_fixed, Fn.SATURATING_ADD), a, b)
 
 
 def saturating_sub(a: object, b: object) -> Value:
@@ -495,7 +496,7 @@ def saturating_sub(a: object, b: object) -> Value:
     >>> sx.saturating_sub(sx.uint8(2), 100).dtype
     uint8
     """
-    return apply(lambda x, y: _fixed(Fn.SATURATING_SUB, x, y), a, b)
+    return apply(partial(_fixed, Fn.SATURATING_SUB), a, b)
 
 
 def absd(a: object, b: object) -> Value:
@@ -505,7 +506,7 @@ def absd(a: object, b: object) -> Value:
     >>> sx.absd(sx.int8(-100), sx.int8(100)).dtype
     uint8
     """
-    return apply(lambda x, y: _fixed(Fn.ABSD, x, y), a, b)
+    return apply(partial(_fixed, Fn.ABSD), a, b)
 
 
 def widening_mul(a: object, b: object) -> Value:
@@ -515,7 +516,7 @@ def widening_mul(a: object, b: object) -> Value:
     >>> sx.widening_mul(sx.int8(-100), sx.int8(100)).dtype
     int16
     """
-    return apply(lambda x, y: _fixed(Fn.WIDENING_MUL, x, y), a, b)
+    return apply(partial(_fixed, Fn.WIDENING_MUL), a, b)
 
 
 def rounding_average(a: object, b: object) -> Value:
@@ -525,7 +526,7 @@ def rounding_average(a: object, b: object) -> Value:
     >>> sx.rounding_average(sx.uint8(200), sx.uint8(255)).dtype
     uint8
     """
-    return apply(lambda x, y: _fixed(Fn.ROUNDING_AVERAGE, x, y), a, b)
+    return apply(partial(_fixed, Fn.ROUNDING_AVERAGE), a, b)
 
 
 def mul_high(a: object, b: object) -> Value:
@@ -535,7 +536,7 @@ def mul_high(a: object, b: object) -> Value:
     >>> sx.mul_high(sx.int16(300), sx.int16(300)).dtype
     int16
     """
-    return apply(lambda x, y: _fixed(Fn.MUL_HIGH, x, y), a, b)
+    return apply(partial(_fixed, Fn.MUL_HIGH), a, b)
 
 
 power = pow
@@ -549,8 +550,7 @@ def _chain(conditions: Sequence[object], arms: Sequence[object]) -> Value:
 
 
 def _float(fn: Fn, *given: object) -> Value:
-    make: Callable[..., Expr] = lambda *nodes: promote.call(fn, *nodes)  # noqa: E731
-    return apply(make, *given)
+    return apply(partial(promote.call, fn), *given)
 
 
 def _whole(fn: Fn, node: Expr) -> Expr:

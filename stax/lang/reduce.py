@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import builtins
 import math
+from functools import partial
 from typing import Any
 
 from stax import dtypes
-from stax.algorithm.affine import affine
+from stax.algorithm.order import least_and_greatest
 from stax.dtypes import DType
+from stax.expr.affine import Algebra
 from stax.expr.nodes import BinaryOp, Call, Const, Expr, Fn
 from stax.lang import promote
 from stax.lang.reduction import Reduction, domain_of, elements_of
+from stax.lang.resolve import Context, resolve
 from stax.lang.scan import scan
-from stax.lang.terms import Argument, refuse, scalar_type
+from stax.lang.terms import as_tuple, refuse, scalar_type
 from stax.lang.value import Value, apply, value_of
 from stax.lang.var import RDom
 
@@ -151,7 +154,7 @@ def var(e: object, over: RDom, dtype: Any = None, name: str | None = None, *, dd
     away = typed - _mean(typed, domain, inner, None)
     total = _folded("sum", Op.ADD, away * away, domain, inner, name, 0)
     number = _count(domain, inner)
-    left = number if ddof == 0 else apply(lambda a, b: promote.operate(Op.MAX, a, b), number - ddof, 0)
+    left = number if ddof == 0 else apply(partial(promote.operate, Op.MAX), number - ddof, 0)
     return _as(total / left, result)
 
 
@@ -170,7 +173,7 @@ def _folded(op: str, combine: BinaryOp, e: object, over: RDom, dtype: Any, name:
     element = _as(value, inner)
     made = Reduction(
         op, (element,), domain, (inner,), (value_of(initial),),
-        lambda p, q: (apply(lambda a, b: promote.operate(combine, a, b), p[0], q[0]),), name,
+        lambda p, q: (apply(partial(promote.operate, combine), p[0], q[0]),), name,
     )  # fmt: skip
     return _as(made.values()[0], result)
 
@@ -184,7 +187,7 @@ def _extreme(op: str, combine: BinaryOp, e: object, over: RDom, dtype: Any, name
     start = value_of(initial) if initial is not None else Value(_worst(op, result))
     made = Reduction(
         op, (_as(value, result),), domain, (result,), (start,),
-        lambda p, q: (apply(lambda a, b: promote.operate(combine, a, b), p[0], q[0]),), name,
+        lambda p, q: (apply(partial(promote.operate, combine), p[0], q[0]),), name,
     )  # fmt: skip
     return made.values()[0]
 
@@ -195,7 +198,7 @@ def _logical(op: str, combine: BinaryOp, e: object, over: RDom, name: str | None
     element = value if value.node.dtype.is_bool else value != 0
     made = Reduction(
         op, (element,), domain, (dtypes.bool_,), (value_of(op == "all"),),
-        lambda p, q: (apply(lambda a, b: promote.operate(combine, a, b), p[0], q[0]),), name,
+        lambda p, q: (apply(partial(promote.operate, combine), p[0], q[0]),), name,
     )  # fmt: skip
     return made.values()[0]
 
@@ -221,14 +224,11 @@ def _position(op: str, e: object, over: RDom, name: str | None, initial: object)
     made = Reduction(op, (_as(value, dtype), *steps), domain, types, start, combine, name)
     found = made.values()[1:]
     if initial is not None:
-        given = initial if isinstance(initial, tuple) else (initial,)
-        if len(given) != len(steps):  # pyright: ignore[reportUnknownArgumentType]
-            refuse(f"{op} has {len(steps)} positions, and `initial` {len(given)}")  # pyright: ignore
+        given = as_tuple(initial)
+        if len(given) != len(steps):
+            refuse(f"{op} has {len(steps)} positions, and `initial` {len(given)}")
         none = found[0] == first
-        found = tuple(
-            apply(promote.choose_between, none, g, f)
-            for g, f in zip(given, found, strict=True)  # pyright: ignore[reportUnknownArgumentType]
-        )
+        found = tuple(apply(promote.choose_between, none, g, f) for g, f in zip(given, found, strict=True))
     return found[0] if len(found) == 1 else found
 
 
@@ -261,7 +261,7 @@ def _count(domain: RDom, dtype: DType) -> Value:
 
 
 def _as(value: Value, dtype: DType) -> Value:
-    return value if value.node.dtype.name == dtype.name else apply(lambda node: promote.convert(node, dtype), value)
+    return value if value.node.dtype.name == dtype.name else apply(partial(promote.convert, dtype=dtype), value)
 
 
 def _isnan(node: Expr) -> Expr:
@@ -293,11 +293,15 @@ def _may_be_empty(op: str, domain: RDom, remedy: str) -> None:
 
 def _at_least(node: Expr) -> float:
     """Return a number that the integer `node` is never below: -inf where none is known."""
-    terms = affine(node)
-    limits: dict[str, tuple[float, float]] = {}
-    for leaf, _ in terms.terms.values():
-        if isinstance(leaf, Argument):
-            owner = leaf.owner
-            low = -math.inf if owner.low is None else owner.low
-            limits[leaf.name] = (low, math.inf if owner.high is None else owner.high)
-    return terms.range(limits)[0]
+    used = scan([node])
+    params = list(used.params.values())
+    names = {id(p): f"{p.name}#{p.serial}" for p in (*params, *used.owners.values())}
+    context = Context(names, lambda owner, part: (owner.name, owner.dtypes[part], None))
+    limits = {
+        names[id(p)]: (-math.inf if p.low is None else p.low, math.inf if p.high is None else p.high) for p in params
+    }
+    if used.reads or used.reductions:
+        return -math.inf
+    algebra = Algebra()
+    (typed,) = resolve([(node, dtypes.int64)], context)
+    return least_and_greatest(algebra.of(typed), algebra, limits)[0]

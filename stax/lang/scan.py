@@ -83,7 +83,7 @@ def _inside(found: Scan, owner: Any, inside: Scan) -> None:
 
 def close_reads(values: tuple[Value, ...], reader: object) -> tuple[Value, ...]:
     """Return `values` for `reader`, the Funcs they read that have no type yet having taken the default one."""
-    if all(v._recipe is None for v in values):  # pyright: ignore[reportPrivateUsage]
+    if all(v.recipe is None for v in values):
         return values
     others = [
         node.owner

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 
@@ -97,6 +97,11 @@ def of_number(value: bool | int | float | np.generic) -> Const:
     if isinstance(value, bool):
         return Const(dtypes.bool_, value)
     return Const(LITERAL, value) if isinstance(value, int) else Const(REAL, value)
+
+
+def as_tuple(given: object) -> tuple[Any, ...]:
+    """Return `given` where it is a tuple, else a tuple of it alone."""
+    return cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
 
 
 def refuse(

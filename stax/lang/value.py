@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NoReturn, TypeAlias
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from stax.dtypes import DType
 from stax.errors import SymbolicValueError
 from stax.expr.nodes import BinaryOp, Expr
+from stax.expr.show import show
 from stax.lang import promote
 from stax.lang.terms import Access, is_weak, of_number, refuse, settled
 from stax.source import here
@@ -42,14 +44,14 @@ class Value:
     (uint8, float64, bool)
     """
 
-    __slots__ = ("_node", "_recipe")
+    __slots__ = ("_node", "recipe")
     __array_ufunc__ = None
     __iter__ = None
     __contains__ = None
 
     def __init__(self, node: Expr, recipe: Recipe | None = None) -> None:
         self._node = node
-        self._recipe = recipe
+        self.recipe = recipe
 
     @property
     def dtype(self) -> DType:
@@ -178,8 +180,6 @@ class Value:
         _no_number("float()", "sx.cast(e, sx.float64) converts; functions are sx.exp, sx.sqrt, ...")
 
     def __repr__(self) -> str:
-        from stax.expr.show import show
-
         return f"<{self.dtype} {show(self.node, limit=200)}>"
 
 
@@ -189,10 +189,10 @@ def value_of(given: object, what: str = "a value") -> Value:
         given.node  # noqa: B018  (an RDom of several variables refuses here)
         return given
     if isinstance(given, bool | int | float | np.generic):
-        return Value(of_number(given))
+        return Value(of_number(given))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(given, np.ndarray):
-        if given.ndim == 0:
-            return Value(of_number(given[()]))
+        if given.ndim == 0:  # pyright: ignore[reportUnknownMemberType]
+            return Value(of_number(given[()]))  # pyright: ignore
         refuse(
             "an array stands in an expression",
             hint="make it part of the program, `t = sx.Const(name, array)`, and read t[...]",
@@ -208,7 +208,7 @@ def apply(make: Callable[..., Expr], *given: object) -> Value:
     """Return the Value that `make` builds from the expressions of `given`."""
     values = tuple(value_of(g) for g in given)
     node = make(*(v.node for v in values))
-    if any(v._recipe is not None for v in values):
+    if any(v.recipe is not None for v in values):
         return Value(node, (make, values))
     return Value(node)
 
@@ -220,7 +220,7 @@ def again(roots: tuple[Value, ...]) -> tuple[Value, ...]:
         stack = [root]
         while stack:
             value = stack[-1]
-            recipe = value._recipe
+            recipe = value.recipe
             if id(value) in done:
                 stack.pop()
             elif recipe is None:
@@ -233,7 +233,7 @@ def again(roots: tuple[Value, ...]) -> tuple[Value, ...]:
                     continue
                 new = tuple(done[id(p)] for p in parts)
                 node = make(*(p.node for p in new))
-                kept = any(p._recipe is not None for p in new) or (isinstance(node, Access) and is_weak(node.dtype))
+                kept = any(p.recipe is not None for p in new) or (isinstance(node, Access) and is_weak(node.dtype))
                 done[id(value)] = Value(node, (make, new) if kept else None)
                 stack.pop()
     return tuple(done[id(root)] for root in roots)
@@ -242,8 +242,8 @@ def again(roots: tuple[Value, ...]) -> tuple[Value, ...]:
 def _binary(op: BinaryOp, left: object, right: object) -> Value:
     a, b = value_of(left), value_of(right)
     node = promote.operate(op, a.node, b.node)
-    if a._recipe is not None or b._recipe is not None:
-        return Value(node, (lambda x, y: promote.operate(op, x, y), (a, b)))
+    if a.recipe is not None or b.recipe is not None:
+        return Value(node, (partial(promote.operate, op), (a, b)))
     return Value(node)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from stax.expr import nodes
 from stax.expr.nodes import Expr
 from stax.lang.promote import index_of
-from stax.lang.terms import NUMBER, Step, refuse
+from stax.lang.terms import NUMBER, Step, as_tuple, refuse
 from stax.lang.value import Value, value_of
 from stax.source import Span, here
 
@@ -153,10 +153,10 @@ class RDom(Value):
         return f"RDom({self._name!r}, {', '.join(self._steps)})"
 
     def _range(self, key: str, given: object) -> tuple[Expr, Expr]:
-        ends = given if isinstance(given, tuple) else (0, given)
-        if len(ends) != 2:  # pyright: ignore[reportUnknownArgumentType]
+        ends = as_tuple(given) if isinstance(given, tuple) else (0, given)
+        if len(ends) != 2:
             refuse(f"the range of `{key}` is no pair", hint=f"{key}=(lo, hi), half open, or {key}=n")
-        return self._end(key, ends[0]), self._end(key, ends[1])  # pyright: ignore[reportUnknownArgumentType]
+        return self._end(key, ends[0]), self._end(key, ends[1])
 
     def _end(self, key: str, given: Any) -> Expr:
         if callable(given) and not isinstance(given, Value):
