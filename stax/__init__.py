@@ -1,6 +1,12 @@
 """stax: array programs as functions of indices."""
 
 from stax import errors as errors
+from stax.compiler import auto_schedule as auto_schedule
+from stax.compiler import check as check
+from stax.compiler import compile as compile
+from stax.compiler import compile_all as compile_all
+from stax.compiler import explain as explain
+from stax.compiler import realize as realize
 from stax.dtypes import bool_ as bool_
 from stax.dtypes import float16 as float16
 from stax.dtypes import float32 as float32
@@ -84,3 +90,7 @@ from stax.lang.value import Value as Value
 from stax.lang.var import RDom as RDom
 from stax.lang.var import Var as Var
 from stax.lang.var import vars as vars
+from stax.options import Options as Options
+from stax.runtime.kernel import Kernel as Kernel
+from stax.schedule.schedule import Schedule as Schedule
+from stax.target import Target as Target
