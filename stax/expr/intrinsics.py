@@ -341,8 +341,9 @@ def _sine(x: _Term, shift: int) -> _Term:
     wide, n = _reduce(x)
     n = n + shift
     r = wide.to(dtypes.float32)
+    lost = (wide - r.to(dtypes.float64)).to(dtypes.float32)  # a whole ulp where the sine is in the binade below r
     square = r * r
-    sine = _fma(_polynomial(square, _SIN) * square, r, r)
+    sine = r + _fma(_polynomial(square, _SIN) * square, r, lost)
     cosine = _fma(_polynomial(square, _COS), square, 1.0)
     size = _select((n & 1).differs(0), cosine, sine)
     return (size.bits() ^ ((n & 2) << 30)).floats()
