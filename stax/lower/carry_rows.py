@@ -118,4 +118,6 @@ def _steps(index: Expr, var: Local, depth: int) -> int | None:
             step = build.integer(k)
             if name == var.name and build.integer(n) == depth and step is not None and 0 <= step < depth:
                 return step
-    return None
+            return None
+        case _:
+            return None

@@ -65,18 +65,18 @@ class _Cutter:
             case Allocate() | Let() | Store():
                 return Block((stmt,))
 
-    def loop(self, loop: For, scope: Scope) -> Block:
+    def loop(self, loop: For, scope: Scope, done: frozenset[_Threshold] = frozenset()) -> Block:
         of = self.algebra.of
         lo, hi = of(loop.start), of(loop.start) + of(loop.extent)
         plain = self._fixed(loop)
         if plain.kind in (LoopKind.VECTOR, LoopKind.UNROLL) or loop.carries:
             return self._whole(plain, scope)
-        found = self._thresholds(plain, scope)
+        found = [t for t in self._thresholds(plain, scope) if t not in done]
         if not found or len(nodes(plain)) > MOST_NODES or self.copies >= 400:
             return self._whole(plain, scope)
         only = [t for t in found if t.only]
         if only and loop.kind is not LoopKind.PARALLEL:
-            return self._single(plain, only[0].at, lo, hi, scope)
+            return self._single(plain, only[0], lo, hi, scope, done)
         first, last = lo, hi
         for t in found:
             if t.only:
@@ -89,7 +89,7 @@ class _Cutter:
             return self._whole(plain, scope)
         if loop.kind is LoopKind.PARALLEL:
             return self._branch(plain, first, last, lo, hi, scope)
-        return self._three(plain, first, last, lo, hi, scope)
+        return self._three(plain, first, last, lo, hi, scope, done | set(found))
 
     def _fixed(self, loop: For) -> For:
         """Return `loop`, serial where its extent must be constant and is not."""
@@ -103,9 +103,18 @@ class _Cutter:
         return Block((replace(loop, body=self.block(loop.body, inner)),))
 
     def _piece(
-        self, loop: For, start: Affine, end: Affine, known: tuple[Affine, Affine], scope: Scope, cut: bool
+        self,
+        loop: For,
+        start: Affine,
+        end: Affine,
+        known: tuple[Affine, Affine],
+        scope: Scope,
+        done: frozenset[_Threshold] | None,
     ) -> Block:
-        """Return a copy of `loop` from `start` to before `end`, its variable known to be in `known`."""
+        """Return a copy of `loop` from `start` to before `end`, its variable known to be in `known`.
+
+        It is cut further at thresholds that are not `done`; not at all where that is None.
+        """
         if (end - start).const <= 0 and not (end - start).terms:
             return Block()
         if scope.prover.less_equal(end, start):
@@ -118,10 +127,10 @@ class _Cutter:
         extent = expr(end - start)
         if build.integer(extent) == 1:
             body = tidy(copy.body, scope.named(copy.var.name, expr(start)))
-            return self.block(body, scope) if cut else self._settled(body)
+            return self._settled(body) if done is None else self.block(body, scope)
         body = tidy(copy.body, inner)
         made = replace(copy, start=expr(start), extent=extent, body=body)
-        return self.loop(made, scope) if cut else self._settled(Block((made,)))
+        return self._settled(Block((made,))) if done is None else self.loop(made, scope, done)
 
     def _settled(self, block: Block) -> Block:
         """Return `block` uncut: what should be constant and is not runs serially."""
@@ -138,25 +147,37 @@ class _Cutter:
                     out.append(stmt)
         return Block(tuple(out))
 
-    def _single(self, loop: For, at: Affine, lo: Affine, hi: Affine, scope: Scope) -> Block:
-        """Return `loop` with the iteration `at` on its own."""
-        clamp = self._clamped
-        before, after = clamp(at, lo, hi, scope), clamp(at + 1, lo, hi, scope)
+    def _single(
+        self, loop: For, only: _Threshold, lo: Affine, hi: Affine, scope: Scope, done: frozenset[_Threshold]
+    ) -> Block:
+        """Return `loop` with the iteration of `only` on its own."""
+        at, done = only.at, done | {only}
+        before, after = self._clamped(at, lo, hi, scope), self._clamped(at + 1, lo, hi, scope)
         parts = [
-            self._piece(loop, lo, before, (lo, scope.prover.minimum(hi, at) - 1), scope, cut=True),
-            self._piece(loop, before, after, (at, at), scope, cut=True),
-            self._piece(loop, after, hi, (scope.prover.maximum(lo, at + 1), hi - 1), scope, cut=True),
+            self._piece(loop, lo, before, (lo, scope.prover.minimum(hi, at) - 1), scope, done),
+            self._piece(loop, before, after, (at, at), scope, done),
+            self._piece(loop, after, hi, (scope.prover.maximum(lo, at + 1), hi - 1), scope, done),
         ]
         return self._ordered(loop, parts)
 
-    def _three(self, loop: For, first: Affine, last: Affine, lo: Affine, hi: Affine, scope: Scope) -> Block:
+    def _three(
+        self,
+        loop: For,
+        first: Affine,
+        last: Affine,
+        lo: Affine,
+        hi: Affine,
+        scope: Scope,
+        done: frozenset[_Threshold],
+    ) -> Block:
         """Return `loop` as the part before `first`, the steady part, and the part from `last` on."""
         begin = self._clamped(first, lo, hi, scope)
         end = scope.prover.maximum(self._clamped(last, lo, hi, scope), begin)
+        before = scope.prover.minimum(begin, first)
         parts = [
-            self._piece(loop, lo, begin, (lo, scope.prover.minimum(begin, first) - 1), scope, self._long(begin - lo)),
-            self._piece(loop, begin, end, (first, last - 1), scope, cut=True),
-            self._piece(loop, end, hi, (lo, hi - 1), scope, self._long(hi - end)),
+            self._piece(loop, lo, begin, (lo, before - 1), scope, done if self._long(begin - lo, scope) else None),
+            self._piece(loop, begin, end, (first, last - 1), scope, done),
+            self._piece(loop, end, hi, (lo, hi - 1), scope, done if self._long(hi - end, scope) else None),
         ]
         return self._ordered(loop, parts)
 
@@ -184,20 +205,8 @@ class _Cutter:
     def _clamped(self, at: Affine, lo: Affine, hi: Affine, scope: Scope) -> Affine:
         return scope.prover.minimum(scope.prover.maximum(at, lo), hi)
 
-    def _long(self, length: Affine) -> bool:
-        return (bool(length.terms) and not self._at_most(length)) or length.const > SHORT
-
-    def _at_most(self, length: Affine) -> bool:
-        """Return whether `length` is plainly short: a constant less what a minimum or maximum leaves."""
-        for number, factor in length.terms:
-            atom = self.algebra.atom(number)
-            match atom:
-                case Binary(op=BinaryOp.MIN, left=left, right=right) if factor == 1 and len(length.terms) == 1:
-                    arms = [self.algebra.of(e) for e in (left, right)]
-                    return any(not a.terms and a.const + length.const <= SHORT for a in arms)
-                case _:
-                    return False
-        return False
+    def _long(self, length: Affine, scope: Scope) -> bool:
+        return not scope.prover.less_equal(length, Affine(SHORT))
 
     def _thresholds(self, loop: For, scope: Scope) -> list[_Threshold]:
         """Return where the conditions below `loop` that its variable decides become true for all inner iterations."""
