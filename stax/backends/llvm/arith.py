@@ -5,6 +5,8 @@ Values of float16 are widened to float32 for every operator, and rounded after i
 
 from __future__ import annotations
 
+import math
+
 from stax import dtypes
 from stax.backends.llvm import divide, types
 from stax.backends.llvm.convert import cast
@@ -66,10 +68,8 @@ def binary(f: Function, op: BinaryOp, a: str, b: str, dtype: DType, lanes: int) 
         if op in _FLOAT:
             return f.put(f"{_FLOAT[op]} {kind} {a}, {b}")
         match op:
-            case BinaryOp.MIN:
-                return f.over("minimum", element, lanes, a, b)
-            case BinaryOp.MAX:
-                return f.over("maximum", element, lanes, a, b)
+            case BinaryOp.MIN | BinaryOp.MAX:
+                return _extreme(f, op, a, b, dtype, lanes)
             case BinaryOp.MOD:
                 return divide.float_modulo(f, a, b, dtype, lanes)
             case BinaryOp.FLOORDIV:
@@ -126,9 +126,27 @@ def _shift(f: Function, op: BinaryOp, a: str, b: str, dtype: DType, lanes: int) 
         if 0 <= count < dtype.bits:
             return f.put(f"{word} {kind} {a}, {b}")
         return f.put(f"ashr {kind} {a}, {most}") if word == "ashr" else zero
-    least = f.over("umin", element, lanes, b, most)
-    shifted = f.put(f"{word} {kind} {a}, {least}")
     if word == "ashr":
-        return shifted
+        return f.put(f"ashr {kind} {a}, {f.over('umin', element, lanes, b, most)}")
     fits = f.put(f"icmp ule {kind} {b}, {most}")
-    return select(f, fits, shifted, zero, dtype, lanes, by_lane=True)
+    return select(f, fits, f.put(f"{word} {kind} {a}, {b}"), zero, dtype, lanes, by_lane=True)
+
+
+def _extreme(f: Function, op: BinaryOp, a: str, b: str, dtype: DType, lanes: int) -> str:
+    """Return the smaller or larger of two floats; against a constant, by comparing, which takes an instruction or two.
+
+    A comparison that NaN fails leaves the other value, so that it must be the constant that is compared for; a zero of
+    the sign that must win is the exception.
+    """
+    kind, flag = types.value(dtype, lanes), types.vector("i1", lanes)
+    if types.is_constant(a):
+        a, b = b, a
+    number = types.known_float(b) if types.is_constant(b) and not types.is_constant(a) else None
+    if number is None or number != number:
+        return f.over("minimum" if op is BinaryOp.MIN else "maximum", types.element(dtype), lanes, a, b)
+    word = "lt" if op is BinaryOp.MIN else "gt"
+    if number == 0 and (math.copysign(1, number) < 0) == (op is BinaryOp.MIN):
+        beyond = f.put(f"fcmp u{word} {kind} {a}, {b}")
+        return f.put(f"select {flag} {beyond}, {kind} {a}, {kind} {b}")
+    beyond = f.put(f"fcmp o{word} {kind} {b}, {a}")
+    return f.put(f"select {flag} {beyond}, {kind} {b}, {kind} {a}")

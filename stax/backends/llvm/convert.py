@@ -43,18 +43,34 @@ def cast(f: Function, a: str, source: DType, dtype: DType, lanes: int) -> str:
 
 
 def _saturated(f: Function, a: str, source: DType, dtype: DType, lanes: int) -> str:
-    """Return the integer below `a`, or the nearest one that there is."""
-    to, from_ = types.value(dtype, lanes), types.value(source, lanes)
-    if lanes and dtype.bits < 32:
-        middle = dtypes.int32
-        whole = _saturated(f, a, source, middle, lanes)
-        kind = types.value(middle, lanes)
-        for word, bound in (("smax", dtype.low), ("smin", dtype.high)):
-            whole = f.over(word, "i32", lanes, whole, types.constant(bound, middle, lanes))
-        return f.put(f"trunc {kind} {whole} to {to}")
+    """Return `a` cut to an integer, or the nearest one that there is; LLVM would do it lane by lane."""
+    to, from_, flag = types.value(dtype, lanes), types.value(source, lanes), types.vector("i1", lanes)
     word = "fptosi" if dtype.is_signed else "fptoui"
-    names = f"{types.mangled(types.element(dtype), lanes)}.{types.mangled(types.element(source), lanes)}"
-    return f.intrinsic(f"{word}.sat.{names}", to, [(from_, a)])
+    if not lanes:
+        names = f"{types.element(dtype)}.{types.mangled(types.element(source), 0)}"
+        return f.intrinsic(f"{word}.sat.{names}", to, [(from_, a)])
+    low = types.constant(float(dtype.low), source, lanes)
+    above = f.put(f"fcmp ogt {from_} {a}, {low}")
+    inside = f.put(f"select {flag} {above}, {from_} {a}, {from_} {low}")  # of unsigned types, this takes NaN to 0
+    if dtype.bits < (32 if source.bits == 32 else 64):  # the highest integer is a float too
+        high = types.constant(float(dtype.high), source, lanes)
+        below = f.put(f"fcmp olt {from_} {inside}, {high}")
+        inside = f.put(f"select {flag} {below}, {from_} {inside}, {from_} {high}")
+        if dtype.bits < 32:
+            middle = types.vector("i32", lanes)
+            whole = f.put(f"trunc {middle} {f.put(f'fptosi {from_} {inside} to {middle}')} to {to}")
+        else:
+            whole = f.put(f"{word} {from_} {inside} to {to}")
+    else:
+        most = types.constant(dtype.high, dtype, lanes)
+        end = types.constant(float(dtype.high + 1), source, lanes)
+        far = f.put(f"fcmp oge {from_} {a}, {end}")
+        whole = f.put(f"freeze {to} {f.put(f'{word} {from_} {inside} to {to}')}")
+        whole = f.put(f"select {flag} {far}, {to} {most}, {to} {whole}")
+    if not dtype.is_signed:
+        return whole
+    some = f.put(f"fcmp ord {from_} {a}, {a}")
+    return f.put(f"select {flag} {some}, {to} {whole}, {to} zeroinitializer")
 
 
 def _between_floats(f: Function, a: str, source: DType, dtype: DType, lanes: int) -> str:

@@ -216,16 +216,18 @@ def _lanes_left(f: Function, op: BinaryOp, a: Part, b: Part, lanes: int) -> Part
     assert a.slope is not None
     assert b.slope is not None
     slope = a.slope - b.slope
-    gap = f.add(f.sub(b.text, a.text), str(b.offset - a.offset))
-    if op is BinaryOp.LE:
-        gap = f.add(gap, "1")
+    one = 1 if op is BinaryOp.LE else 0
+    if slope == 1:
+        left = f.add(f.sub(b.text, a.text), str(b.offset - a.offset + one))
+    else:
+        left = f.add(f.sub(a.text, b.text), str(a.offset - b.offset - one))
     match op, slope:
         case ((BinaryOp.LT | BinaryOp.LE), 1):
-            word, bound = "slt", f.clamp(gap, 0, lanes)
+            word, bound = "slt", f.clamp(left, 0, lanes)
         case ((BinaryOp.LT | BinaryOp.LE), -1):
-            word, bound = "sgt", f.clamp(f.sub("0", gap), -1, lanes - 1)
+            word, bound = "sgt", f.clamp(left, -1, lanes - 1)
         case ((BinaryOp.EQ | BinaryOp.NE), (1 | -1)):
-            word, bound = op.name.lower(), f.clamp(gap if slope == 1 else f.sub("0", gap), -1, lanes)
+            word, bound = op.name.lower(), f.clamp(left, -1, lanes)
         case _:
             return None
     known = types.known(bound)
@@ -236,8 +238,8 @@ def _lanes_left(f: Function, op: BinaryOp, a: Part, b: Part, lanes: int) -> Part
         return Part(f"<{', '.join(f'i1 {str(flag).lower()}' for flag in flags)}>", None)
     bits = min(32, max(8, 8 * f.module.target.vector_bytes // lanes))
     element = f"i{bits}"
-    left = f.splat(f.put(f"trunc i64 {bound} to {element}"), element, lanes)
-    return Part(f.put(f"icmp {word} <{lanes} x {element}> {types.row(list(range(lanes)), element)}, {left}"), None)
+    kept = f.splat(f.put(f"trunc i64 {bound} to {element}"), element, lanes)
+    return Part(f.put(f"icmp {word} <{lanes} x {element}> {types.row(list(range(lanes)), element)}, {kept}"), None)
 
 
 def _select(f: Function, c: Part, a: Part, b: Part, dtype: DType, lanes: int) -> Part:

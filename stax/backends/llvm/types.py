@@ -15,6 +15,8 @@ from stax.expr.build import wrap
 _FLOATS = {16: "i16", 32: "float", 64: "double"}
 _KNOWN = re.compile(r"(?:splat \(i\d+ )?(-?\d+)\)?")
 
+_FLOAT = re.compile(r"(?:splat \((?:float|double) )?0x([0-9A-F]{16})\)?")
+
 
 def element(dtype: DType) -> str:
     """Return the type of one lane of a value."""
@@ -81,6 +83,16 @@ def known(text: str) -> int | None:
     """
     found = _KNOWN.fullmatch(text)
     return int(found.group(1)) if found else None
+
+
+def known_float(text: str) -> float | None:
+    """Return the float that `text` is in every lane, if it is one.
+
+    >>> known_float("splat (float 0x3FF8000000000000)"), known_float("%v3")
+    (1.5, None)
+    """
+    found = _FLOAT.fullmatch(text)
+    return float(struct.unpack("<d", struct.pack("<Q", int(found.group(1), 16)))[0]) if found else None
 
 
 def row(numbers: list[int], element: str) -> str:

@@ -182,6 +182,21 @@ def test_division_by_constants(dtype: DType, lanes: int) -> None:
 
 
 @LANES
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_extremes_with_constants(dtype: DType, lanes: int) -> None:
+    def with_(op: Op, n: float, turned: bool) -> Callable[..., Expr]:
+        def make(a: Expr) -> Expr:
+            c = build.const(n, dtype, a.axes)
+            return Binary(dtype, op, *((c, a) if turned else (a, c)), axes=a.axes)
+
+        return make
+
+    numbers = [0.0, -0.0, 1.5, -2.0, float("inf"), float("-inf"), float("nan")]
+    makes = [with_(op, n, turned) for op in (Op.MIN, Op.MAX) for n in numbers for turned in (False, True)]
+    check_all([dtype], lanes, makes, [pairs(dtype, dtype)[0]])
+
+
+@LANES
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_fixed_point_words(dtype: DType, lanes: int) -> None:
     wide = {8: "16", 16: "32", 32: "64"}.get(dtype.bits)
