@@ -19,6 +19,7 @@ from stax.dtypes import uint8 as uint8
 from stax.dtypes import uint16 as uint16
 from stax.dtypes import uint32 as uint32
 from stax.dtypes import uint64 as uint64
+from stax.lang import monoids as monoids
 from stax.lang.func import Func as Func
 from stax.lang.inputs import Const as Const
 from stax.lang.inputs import Input as Input
@@ -76,6 +77,8 @@ from stax.lang.math import tanh as tanh
 from stax.lang.math import trunc as trunc
 from stax.lang.math import where as where
 from stax.lang.math import widening_mul as widening_mul
+from stax.lang.monoid import Monoid as Monoid
+from stax.lang.pad import pad as pad
 from stax.lang.reduce import all as all
 from stax.lang.reduce import any as any
 from stax.lang.reduce import argmax as argmax

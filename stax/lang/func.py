@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Literal, NoReturn
 
-import numpy as np
-
 from stax.dtypes import DType
 from stax.errors import StaxWarning, UnsupportedError
-from stax.expr.nodes import Expr, Var
+from stax.expr.nodes import Cast, Expr, Var
 from stax.expr.number import Numbering
 from stax.lang import index as indices
-from stax.lang.promote import does_not_fit, fits, index_of, join
+from stax.lang.promote import converts, index_of, join
 from stax.lang.scan import Scan, close_reads, scan
 from stax.lang.terms import (
-    LITERAL,
     NUMBER,
     Access,
     Lead,
@@ -383,7 +380,7 @@ class Func(Indexed):
         for k, value in enumerate(values):
             if is_weak(types[k]):
                 types[k] = join((types[k], value.dtype)) if is_weak(value.dtype) else value.dtype
-            elif not _converts(value, types[k]):
+            elif not converts(value, types[k]):
                 part = f"part {k} of `{self.name}`" if len(values) > 1 else f"`{self.name}`"
                 refuse(
                     f"a value of {settled(value.dtype)} is given to {part}, which is {types[k]}",
@@ -410,20 +407,8 @@ class Func(Indexed):
         )
 
 
-def _converts(value: Expr, dtype: DType) -> bool:
-    from stax.expr.nodes import Const
-
-    if value.dtype is LITERAL and dtype.is_integer:
-        if isinstance(value, Const) and not fits(value.value, dtype):
-            does_not_fit(value.value, dtype)
-        return True
-    return bool(np.can_cast(settled(value.dtype).dtype, dtype.dtype, "same_kind"))
-
-
 def _plain(node: Expr) -> Expr:
     """Return the Var of an index that is a Var alone."""
-    from stax.expr.nodes import Cast
-
     return node.value if isinstance(node, Cast) and is_weak(node.value.dtype) else node
 
 

@@ -27,6 +27,11 @@ class Array(Indexed):
     serial: int
 
     @property
+    def shape(self) -> tuple[Any, ...]:
+        """The extents."""
+        raise NotImplementedError
+
+    @property
     def ndim(self) -> int:
         """How many dims it has."""
         return len(self.dims)

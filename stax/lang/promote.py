@@ -75,6 +75,15 @@ def convert(node: Expr, dtype: DType) -> Expr:
     return Cast(dtype, node) if node.dtype.name != dtype.name else node
 
 
+def converts(value: Expr, dtype: DType) -> bool:
+    """Return whether `value` becomes a `dtype` by itself: as NumPy's same_kind; a literal where it fits."""
+    if value.dtype is LITERAL and dtype.is_integer:
+        if isinstance(value, Const) and not fits(value.value, dtype):
+            does_not_fit(value.value, dtype)
+        return True
+    return bool(np.can_cast(settled(value.dtype).dtype, dtype.dtype, "same_kind"))
+
+
 def index_of(node: Expr, what: str) -> Expr:
     """Return `node` as an int64; `what` says what it is where it is no integer."""
     dtype = node.dtype

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from stax.dtypes import DType
 from stax.errors import UnsupportedError
 from stax.expr.nodes import Expr, Var
-from stax.lang.promote import meet
+from stax.lang.promote import converts, meet
 from stax.lang.scan import Scan, close_reads, scan
 from stax.lang.terms import Access, Nodes, refuse, serials, settled
 from stax.lang.value import Value
@@ -71,8 +71,6 @@ def elements_of(values: tuple[Value, ...]) -> tuple[Value, ...]:
 
 
 def _converted(node: Expr, dtype: DType) -> Expr:
-    import numpy as np
-
-    if node.dtype.name != dtype.name and not np.can_cast(settled(node.dtype).dtype, dtype.dtype, "same_kind"):
+    if not converts(node, dtype):
         refuse(f"a reduction's step gives {settled(node.dtype)} for a part that is {dtype}", kind=UnsupportedError)
     return meet(node, dtype)

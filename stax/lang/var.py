@@ -153,7 +153,9 @@ class RDom(Value):
         return f"RDom({self._name!r}, {', '.join(self._steps)})"
 
     def _range(self, key: str, given: object) -> tuple[Expr, Expr]:
-        ends = as_tuple(given) if isinstance(given, tuple) else (0, given)
+        ends = as_tuple(given)
+        if len(ends) == 1 and not isinstance(given, tuple):
+            ends = (0, *ends)
         if len(ends) != 2:
             refuse(f"the range of `{key}` is no pair", hint=f"{key}=(lo, hi), half open, or {key}=n")
         return self._end(key, ends[0]), self._end(key, ends[1])
