@@ -256,7 +256,7 @@ def fixed_point() -> Case:
     made = (
         sx.saturating_add(p, q), sx.saturating_sub(p, q), sx.absd(p, q), sx.widening_mul(p, q),
         sx.rounding_average(p, q), sx.mul_high(p, q),
-        sx.saturating_cast(sx.cast(p, sx.int32) * 3 - 99, sx.uint8) + 0 * q,
+        sx.saturating_cast(sx.cast(p, sx.int32) * 3 - sx.cast(q, sx.int32), sx.uint8),
     )  # fmt: skip
     fs = tuple(sx.Func(f"f{k}") for k in range(len(made)))
     for f, value in zip(fs, made, strict=True):
@@ -266,7 +266,7 @@ def fixed_point() -> Case:
     wanted = (
         np.minimum(i + j, 255).astype(np.uint8), np.maximum(i - j, 0).astype(np.uint8), abs(i - j).astype(np.uint8),
         (i * j).astype(np.uint16), ((i + j + 1) // 2).astype(np.uint8), (i * j // 256).astype(np.uint8),
-        np.clip(i * 3 - 99, 0, 255).astype(np.uint8),
+        np.clip(i * 3 - j, 0, 255).astype(np.uint8),
     )  # fmt: skip
     return Case(fs, {"a": v, "b": v}, wanted)
 
@@ -836,7 +836,7 @@ def sieve() -> Case:
     r = sx.RDom("r", p=(2, 10), q=(2, 50), where=lambda r: r.p * r.q < 97)
     f = sx.Func("f", shape=(97,))
     f[i] = i >= 2
-    f[sx.minimum(r.p * r.q, 96)] = sx.select(r.p * r.q < 97, False, True)
+    f[sx.clip(r.p * r.q, 0, 96)] = sx.select(r.p * r.q < 97, False, True)
     prime = [n >= 2 and all(n % d for d in range(2, n)) for n in range(97)]
     return Case(f, {}, np.array(prime))
 

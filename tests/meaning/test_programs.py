@@ -60,7 +60,8 @@ def compiled(case: Case) -> tuple[np.ndarray, ...]:
     else:
         shapes = tuple(e.shape for e in expected(case))
         found = kernel(**case.arguments, shape=shapes if isinstance(case.outputs, tuple) else shapes[0])
-    return tuple(np.asarray(f) for f in (found if isinstance(found, tuple) else (found,)))
+    nested = found if isinstance(found, tuple) else (found,)
+    return tuple(np.asarray(part) for f in nested for part in (f if isinstance(f, tuple) else (f,)))
 
 
 def assert_as_numpy(got: tuple[np.ndarray, ...], case: Case) -> None:
