@@ -75,7 +75,7 @@ class _Splitter:
                 )
         touched = walk.buffers_loaded(stmt) | walk.buffers_stored(stmt)
         buffers = tuple(b for name, b in self._shared.items() if name in touched)
-        used = postorder([*walk.all_expressions(stmt), *(n for b in buffers for n in b.shape)])
+        used = walk.nodes(stmt)
         wanted = {_key(n) for n in used if isinstance(n, Param | Size)}
         free = {n.name for n in used if isinstance(n, Local)}
         axes = {a for n in used for a in n.axes}

@@ -1,0 +1,288 @@
+"""Print kernels as Triton source: a module of text each, that needs Triton and nothing of stax.
+
+The points of a kernel's grid become one launch axis, the last loop fastest. Positions have 32 bits unless `wide`.
+Strides are counted in elements; a dimension known to be dense is not multiplied.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib import resources
+from typing import assert_never
+
+from stax.backends.artifact import Facts
+from stax.backends.triton.expr import Expressions, Pointer, Scope
+from stax.backends.triton.types import Names, padded, shape
+from stax.backends.triton.value import ATOM, TIGHT, Value, inside
+from stax.errors import UnsupportedError
+from stax.expr import build, intrinsics
+from stax.expr.nodes import BinaryOp, Call, Expr, Param
+from stax.loops import walk
+from stax.loops.launches import Host, Kernel, kernels
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Stmt, Store
+
+_INDENT = "    "
+_ATOMIC = {
+    BinaryOp.ADD: "add", BinaryOp.MIN: "min", BinaryOp.MAX: "max", BinaryOp.AND: "and", BinaryOp.OR: "or",
+    BinaryOp.XOR: "xor",
+}  # fmt: skip
+
+
+class ArgumentKind(Enum):
+    """What an argument of a printed kernel is.
+
+    POINTER: element 0 of buffer `name`. STRIDE: of its dimension `dim`, in elements. SIZE: its extent. PARAM: a pointer
+    to one element that holds Param `name`. COUNTER: the variable `name` of a host loop.
+    """
+
+    POINTER = "pointer"
+    STRIDE = "stride"
+    SIZE = "size"
+    PARAM = "param"
+    COUNTER = "counter"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument, by position."""
+
+    kind: ArgumentKind
+    name: str
+    dim: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """A kernel, the text of its module, which defines a function of the kernel's name, and what that takes."""
+
+    kernel: Kernel
+    text: str
+    arguments: tuple[Argument, ...]
+
+
+def emit(host: tuple[Host, ...], facts: Facts | None = None, *, wide: bool = False) -> tuple[Source, ...]:
+    """Return the kernels of `host` as Triton source, in the order of their first launch.
+
+    `wide` gives positions 64 bits, for arrays of 2**31 elements and more.
+    """
+    return tuple(_Printer(kernel, facts or Facts(), wide=wide).source() for kernel in kernels(host))
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel, facts: Facts, *, wide: bool) -> None:
+        self._kernel, self._facts, self._wide = kernel, facts, wide
+        self._names = Names()
+        self._to = Expressions(self._names, wide=wide)
+        self._private = {b.name for b in kernel.scratch}
+        self._helpers: set[str] = set()
+
+    def source(self) -> Source:
+        kernel, to, names = self._kernel, self._to, self._names
+        names.fresh(kernel.name)
+        arguments: list[Argument] = []
+        texts: list[str] = []
+        head: list[str] = []
+
+        def argument(kind: ArgumentKind, name: str, dim: int, wish: str) -> str:
+            found = names.fresh(wish)
+            arguments.append(Argument(kind, name, dim))
+            texts.append(found)
+            return found
+
+        for buffer in (*kernel.buffers, *kernel.scratch):
+            base = argument(ArgumentKind.POINTER, buffer.name, 0, buffer.name)
+            rank, strides = len(buffer.shape), list[str | None]()
+            for d in range(rank):
+                dense = d == rank - 1 and (buffer.name in self._facts.dense or buffer.name in self._private)
+                strides.append(None if dense else argument(ArgumentKind.STRIDE, buffer.name, d, f"{base}_stride{d}"))
+            to.arrays[buffer.name] = Pointer(base, tuple(strides))
+        loads: list[str] = []
+        for scalar in kernel.scalars:
+            if isinstance(scalar, Param):
+                pointer = argument(ArgumentKind.PARAM, scalar.name, 0, f"{scalar.name}_at")
+                value = names.fresh(scalar.name)
+                loads.append(f"{value} = tl.load({pointer})")
+                to.scalars[scalar.name, -1] = value
+            else:
+                wish = f"{scalar.array}_size{scalar.dim}"
+                to.scalars[scalar.array, scalar.dim] = argument(ArgumentKind.SIZE, scalar.array, scalar.dim, wish)
+        for counter in kernel.counters:
+            found = argument(ArgumentKind.COUNTER, counter.name, 0, counter.name)
+            to.locals[counter.name] = Value(found, ATOM, frozenset())
+        numbers = [
+            t for t, a in zip(texts, arguments, strict=True) if a.kind not in (ArgumentKind.POINTER, ArgumentKind.PARAM)
+        ]
+        if self._wide:
+            head += [f"{n} = {n}.to(tl.int64)" for n in numbers]
+        head += loads
+        for axis in kernel.axes:
+            to.lanes[axis] = names.fresh(f"r_{axis.name}")
+            cast = ".to(tl.int64)" if self._wide else ""
+            head.append(f"{to.lanes[axis]} = tl.arange(0, {padded(axis)}){cast}")
+        body = walk.rewrite_expressions(kernel.body, _spelled)
+        scope = Scope(head)
+        self._grid(scope)
+        lines = [*head, *self._block(walk.as_block(body), scope)]
+        text = "".join(f"{_INDENT}{line}\n" for line in lines or ["pass"])
+        free = [n for n in numbers if n not in self._specialised(arguments, texts)]
+        top = f"@triton.jit(do_not_specialize={free})\ndef {kernel.name}({', '.join(texts)}):\n"
+        imports = "import triton\nimport triton.language as tl\n"
+        if "libdevice." in text:
+            imports += "from triton.language.extra import libdevice\n"
+        return Source(kernel, f"{imports}\n\n{_prelude(frozenset(to.helpers))}{top}{text}", tuple(arguments))
+
+    def _specialised(self, arguments: list[Argument], texts: list[str]) -> set[str]:
+        """Return the strides whose divisibility Triton may use: those of arrays known to be aligned."""
+        pairs = zip(arguments, texts, strict=True)
+        return {t for a, t in pairs if a.kind is ArgumentKind.STRIDE and a.name in self._facts.aligned}
+
+    def _grid(self, scope: Scope) -> None:
+        """Name the point of the grid, and move the scratch of this point to its place."""
+        kernel, to = self._kernel, self._to
+        if not kernel.grid and not kernel.scratch:
+            return
+        pid = self._names.fresh("pid")
+        scope.lines.append(f"{pid} = tl.program_id(0)" + (".to(tl.int64)" if self._wide else ""))
+        for buffer in kernel.scratch:
+            elements = build.index(1)
+            for extent in buffer.shape:
+                elements = build.mul(elements, extent)
+            (value,) = to.values((elements,), scope)
+            array = to.arrays[buffer.name]
+            scope.lines.append(f"{array.base} += {pid}.to(tl.int64) * {inside(value, TIGHT[BinaryOp.MUL] + 1)}")
+        for depth, loop in reversed(list(enumerate(kernel.grid))):
+            start, extent = to.values((loop.start, loop.extent), scope)
+            here = pid
+            if depth:
+                here = f"{pid} % {inside(extent, TIGHT[BinaryOp.MUL] + 1)}"
+            if build.integer(loop.start) != 0:
+                here = f"{inside(start, TIGHT[BinaryOp.ADD])} + {here}"
+            name = self._names.fresh(loop.var.name)
+            scope.lines.append(f"{name} = {here}")
+            self._bind(loop, Value(name, ATOM, frozenset()), start)
+            if depth:
+                rest = self._names.fresh("pid")
+                scope.lines.append(f"{rest} = {pid} // {inside(extent, TIGHT[BinaryOp.MUL] + 1)}")
+                pid = rest
+
+    def _bind(self, loop: For, value: Value, start: Value) -> None:
+        self._to.locals[loop.var.name] = value
+        first = build.integer(loop.start)
+        if first is not None and first >= 0:
+            self._to.not_negative.add(loop.var.name)
+
+    def _block(self, block: Block, outer: Scope) -> list[str]:
+        scope = Scope([], outer)
+        scope.uses = self._to.count(walk.all_expressions(block))
+        for stmt in block.stmts:
+            self._stmt(stmt, scope)
+        return scope.lines
+
+    def _stmt(self, stmt: Stmt, scope: Scope) -> None:
+        to, lines = self._to, scope.lines
+        match stmt:
+            case Block(stmts=stmts):
+                for s in stmts:
+                    self._stmt(s, scope)
+            case Allocate(buffer=buffer):
+                raise UnsupportedError(f"scratch `{buffer.name}` is allocated inside a kernel")
+            case Let(name=name, value=value):
+                (text,) = to.values((value,), scope)
+                text = to.typed(value, text)
+                found = self._names.fresh(name.name)
+                lines.append(f"{found} = {text.text}")
+                to.locals[name.name] = Value(found, ATOM, text.have)
+            case Store():
+                self._store(stmt, scope)
+            case For():
+                self._loop(stmt, scope)
+            case If(cond=cond, then=then, orelse=orelse):
+                (test,) = to.values((cond,), scope)
+                lines.append(f"if {test.text}:")
+                lines += _indented(self._block(then, scope))
+                if orelse.stmts:
+                    lines.append("else:")
+                    lines += _indented(self._block(orelse, scope))
+            case _:
+                assert_never(stmt)
+
+    def _store(self, stmt: Store, scope: Scope) -> None:
+        to, axes, rank = self._to, stmt.value.axes, len(stmt.index)
+        *args, value = to.values((*stmt.index, *stmt.mask, stmt.value), scope)
+        where = to.address(stmt.buffer, stmt.index, args[:rank], axes)
+        at = where.text if where.have == frozenset(axes) else f"tl.broadcast_to({where.text}, {shape(axes)})"
+        kept = to.masked(stmt.mask, args[rank:], axes, axes)
+        mask = f", mask={kept.text}" if kept is not None else ""
+        word = "tl.store"
+        if stmt.atomic is not None:
+            dtype = stmt.value.dtype
+            if stmt.atomic not in _ATOMIC or dtype.bits < 32:
+                raise UnsupportedError(f"no atomic `{stmt.atomic.value}` of {dtype} on this machine")
+            word = f"tl.atomic_{_ATOMIC[stmt.atomic]}"
+        barrier = stmt.buffer in self._private  # lanes read what other lanes wrote
+        around = ["tl.debug_barrier()"] if barrier else []
+        scope.lines.extend([*around, f"{word}({at}, {to.whole(stmt.value, value)}{mask})", *around])
+
+    def _loop(self, loop: For, scope: Scope) -> None:
+        to, lines = self._to, scope.lines
+        roots = (loop.start, loop.extent, *(c.init for c in loop.carries))
+        start, extent, *inits = to.values(roots, scope)
+        for carry, init in zip(loop.carries, inits, strict=True):
+            name = self._names.fresh(carry.name.name)
+            lines.append(f"{name} = {to.whole(carry.init, init)}")
+            to.locals[carry.name.name] = Value(name, ATOM, frozenset(carry.name.axes))
+        var = self._names.fresh(loop.var.name)
+        inner = Scope([], scope)
+        add = TIGHT[BinaryOp.ADD]
+        if loop.down:
+            back = self._names.fresh(f"{loop.var.name}_back")
+            head = f"for {back} in tl.range(0, {extent.text}):"
+            inner.lines.append(f"{var} = {inside(start, add)} + {inside(extent, add)} - 1 - {back}")
+        else:
+            zero = build.integer(loop.start) == 0
+            stop = extent.text if zero else f"{inside(start, add)} + {inside(extent, add)}"
+            flat = loop.kind is LoopKind.UNROLL and build.integer(loop.extent) is not None
+            flat = flat and build.integer(loop.start) is not None
+            head = f"for {var} in {'tl.static_range' if flat else 'tl.range'}({start.text}, {stop}):"
+        self._bind(loop, Value(var, ATOM, frozenset(), weak=True), start)
+        after = [c.next for c in loop.carries]
+        inner.uses = to.count([*walk.all_expressions(loop.body), *after])
+        for stmt in loop.body.stmts:
+            self._stmt(stmt, inner)
+        if after:
+            values = to.values(after, inner)
+            names = [to.locals[c.name.name].text for c in loop.carries]
+            texts = [to.whole(n, v) for n, v in zip(after, values, strict=True)]
+            inner.lines.append(f"{', '.join(names)} = {', '.join(texts)}")
+        lines.append(head)
+        lines += _indented(inner.lines)
+
+
+def _spelled(node: Expr) -> Expr:
+    return intrinsics.expand(node) if isinstance(node, Call) else node
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [_INDENT + line for line in lines or ["pass"]]
+
+
+@cache
+def _prelude(wanted: frozenset[str]) -> str:
+    """Return the text of the functions that are `wanted`, and of those that they call."""
+    text = resources.files("stax.backends.triton").joinpath("prelude.triton").read_text()
+    functions = {
+        re.findall(r"def (\w+)", part)[0]: f"@triton.jit\n{part.strip()}\n\n\n"
+        for part in text.split("@triton.jit\n")[1:]
+    }
+    found: set[str] = set()
+    stack = list(wanted)
+    while stack:
+        name = stack.pop()
+        if name not in found:
+            found.add(name)
+            body = functions[name].split(":\n", 1)[1]
+            stack += [w for w in re.findall(r"\b(\w+)\(", body) if w in functions]
+    return "".join(body for name, body in functions.items() if name in found)
