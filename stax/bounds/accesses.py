@@ -39,7 +39,7 @@ class Access:
 
 
 def accesses(func: Func, stage: int, algebra: Algebra) -> list[Access]:
-    """Return the reads of a stage, each node once, and last its write where the stage is an update."""
+    """Return the reads of a stage, equal ones once, and last its write where the stage is an update."""
     update = func.updates[stage - 1] if stage else None
     facts = _always(update, algebra) if update else NOTHING
     roots = func.values if update is None else (*update.values, *update.index)
@@ -47,11 +47,15 @@ def accesses(func: Func, stage: int, algebra: Algebra) -> list[Access]:
     if update is not None and update.where is not None:
         guards = contexts((update.where,), _domain(update, algebra), algebra)
         known |= {k: (n, f & known[k][1] if k in known else f) for k, (n, f) in guards.items()}
-    out = [
-        Access(func.name, stage, node.source, tuple(algebra.of(i) for i in node.index), held, node)
-        for node, held in known.values()
-        if isinstance(node, Read)
-    ]
+    out: list[Access] = []
+    seen: set[tuple[str, tuple[Affine, ...], Facts]] = set()
+    for node, held in known.values():
+        if isinstance(node, Read):
+            access = Access(func.name, stage, node.source, tuple(algebra.of(i) for i in node.index), held, node)
+            key = (access.source, access.index, held)
+            if key not in seen:
+                seen.add(key)
+                out.append(access)
     if update is not None:
         out.append(Access(func.name, stage, func.name, tuple(algebra.of(i) for i in update.index), facts, None))
     return out

@@ -7,7 +7,23 @@ from collections.abc import Hashable
 from typing import assert_never
 
 from stax.expr.nodes import (
-    Binary, Bitcast, Broadcast, Call, Cast, Const, Dot, Expr, Load, Local, Param, Ramp, Read, Reduce, Select, Size, Unary,
+    Binary,
+    Bitcast,
+    Broadcast,
+    Call,
+    Cast,
+    Const,
+    Dot,
+    Expr,
+    Load,
+    Local,
+    Param,
+    Ramp,
+    Read,
+    Reduce,
+    Select,
+    Size,
+    Unary,
     Var,
 )  # fmt: skip
 from stax.expr.walk import children
@@ -43,6 +59,17 @@ class Numbering:
             number = self._by_key.setdefault((*_head(node), below), len(self._by_key))
             self._by_id[id(node)] = (node, number)
         return self._by_id[id(expr)][1]
+
+
+class Sharing:
+    """Gives equal expressions the same node, their children having been shared already."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[Hashable, Expr] = {}
+
+    def of(self, node: Expr) -> Expr:
+        """Return the first node seen that equals `node`."""
+        return self._by_key.setdefault((*_head(node), tuple(map(id, children(node)))), node)
 
 
 def same(a: Expr, b: Expr) -> bool:

@@ -18,7 +18,8 @@ from stax.bounds.infer import stage_ranges
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover
 from stax.expr.nodes import INDEX, BinaryOp, Expr, Load, Param, Read, Size, Var
-from stax.expr.walk import children, postorder, rewrite_all, with_children
+from stax.expr.number import Sharing
+from stax.expr.walk import children, postorder, rewrite, rewrite_all, with_children
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
 from stax.schedule.directives import StageRef
 from stax.schedule.legal import Legal
@@ -70,6 +71,7 @@ class _Builder:
                 self.at.setdefault((placed.compute.stage, placed.compute.depth), []).append(f)
             if placed.store is not None:
                 self.kept.setdefault((placed.store.stage, placed.store.depth), []).append(f)
+        self.places: dict[Affine, Expr] = {}
         self.copied = {name for name in legal.pipeline.outputs if not self._is_its_box(name)}
 
     def whole(self) -> Block:
@@ -227,17 +229,24 @@ class _Builder:
             if isinstance(node, Read) and facts - always:
                 if any(bounder.tightens(self.algebra.of(i), facts) for i in node.index):
                     masks[id(node)] = self._conditions(facts - always)
-        order = [node for node in postorder(roots)]
         new: dict[int, Expr] = {}
-        for node in order:
+        shared = Sharing()
+        for node in postorder(roots):
             fresh = with_children(node, tuple(new[id(c)] for c in children(node)))
             if isinstance(node, Read):
                 assert isinstance(fresh, Read)
                 mask = tuple(self._renamed(m, env) for m in masks.get(id(node), ()))
-                new[id(node)] = self._load(fresh, mask)
+                new[id(node)] = shared.of(self._load(fresh, mask, shared))
             else:
-                new[id(node)] = _leaf(fresh, env)
+                new[id(node)] = shared.of(_leaf(fresh, env))
         return tuple(new[id(root)] for root in roots)
+
+    def _place(self, i: Affine, shared: Sharing) -> Expr:
+        """Return a position, the same node for equal ones."""
+        known = self.places.get(i)
+        if known is None:
+            known = self.places[i] = self.algebra.expr(i)
+        return rewrite(known, shared.of)
 
     def _always(self, f: Func, stage: int) -> Facts:
         if not stage:
@@ -256,14 +265,15 @@ class _Builder:
     def _renamed(self, cond: Expr, env: dict[str, Expr]) -> Expr:
         return rewrite_all((cond,), lambda node: _leaf(node, env))[0]
 
-    def _load(self, read: Read, mask: tuple[Expr, ...]) -> Load:
+    def _load(self, read: Read, mask: tuple[Expr, ...], shared: Sharing) -> Load:
         f = self.funcs.get(read.source)
         index = [self.algebra.of(i) for i in read.index]
         name = read.source
         if f is not None:
             index = [i - _lo(box) for i, box in zip(index, self.legal.placed[f.name].kept, strict=True)]
             name = self._buffer(f, read.part)
-        return Load(read.dtype, name, tuple(self.algebra.expr(i) for i in index), mask, span=read.span)
+        places = tuple(self._place(i, shared) for i in index)
+        return Load(read.dtype, name, places, tuple(rewrite_all(mask, shared.of)), span=read.span)
 
 
 def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:

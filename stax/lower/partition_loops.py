@@ -19,9 +19,9 @@ from stax.bounds.interval import Bounder, plain_read
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval
 from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Local
-from stax.expr.walk import postorder
+from stax.expr.walk import children, postorder
 from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store
-from stax.loops.walk import as_block, copy_with_fresh_names, expressions, nodes, statements
+from stax.loops.walk import as_block, copy_with_fresh_names, expressions, statements
 from stax.lower.tidy_loops import Scope, tidy
 
 SHORT = 8
@@ -47,6 +47,7 @@ class _Cutter:
     def __init__(self, algebra: Algebra) -> None:
         self.algebra = algebra
         self.copies = 0
+        self._seen: dict[int, tuple[Expr, int, list[Expr]]] = {}
 
     def block(self, block: Block, scope: Scope) -> Block:
         out: list[Stmt] = []
@@ -72,7 +73,7 @@ class _Cutter:
         if plain.kind in (LoopKind.VECTOR, LoopKind.UNROLL) or loop.carries:
             return self._whole(plain, scope)
         found = [t for t in self._thresholds(plain, scope) if t not in done]
-        if not found or len(nodes(plain)) > MOST_NODES or self.copies >= 400:
+        if not found or self._weight(plain) > MOST_NODES or self.copies >= 400:
             return self._whole(plain, scope)
         only = [t for t in found if t.only]
         if only and loop.kind is not LoopKind.PARALLEL:
@@ -310,24 +311,45 @@ class _Cutter:
         return a - b if moves[1] and not moves[0] else b - a
 
     def _conditions(self, body: Block) -> list[Expr]:
-        """Return the conditions that cost something: all but those in bounds of serial loops and of storage."""
-        roots: list[Expr] = []
+        """Return the conditions that cost something: all but those in bounds of loops and of storage."""
+        found: dict[int, Expr] = {}
         for s in statements(body):
             match s:
                 case Allocate():
-                    continue
+                    roots: tuple[Expr, ...] = ()
                 case For():
-                    roots += [e for c in s.carries for e in (c.init, c.next)]
+                    roots = tuple(e for c in s.carries for e in (c.init, c.next))
                 case _:
-                    roots += expressions(s)
-        return [node for node in postorder(roots) if self._decides(node)]
+                    roots = expressions(s)
+            for root in roots:
+                found |= {id(node): node for node in self._below(root)[1]}
+        return list(found.values())
 
-    def _decides(self, node: Expr) -> bool:
-        match node:
-            case Binary(op=BinaryOp.MIN | BinaryOp.MAX):
-                whole = node.dtype is INDEX
-            case Binary(op=BinaryOp.LT | BinaryOp.LE | BinaryOp.EQ | BinaryOp.NE, left=left):
-                whole = left.dtype.name in ("int64", "index")
-            case _:
-                return False
-        return whole and not any(isinstance(n, Load) for n in postorder((node,)))
+    def _weight(self, stmt: Stmt) -> int:
+        """Return how many nodes `stmt` has, those shared among its statements counted again."""
+        return sum(self._below(root)[0] for s in statements(stmt) for root in expressions(s))
+
+    def _below(self, root: Expr) -> tuple[int, list[Expr]]:
+        """Return how many nodes are below `root`, and those that decide something by positions alone."""
+        known = self._seen.get(id(root))
+        if known is None:
+            order = postorder((root,))
+            loads: set[int] = set()
+            deciding: list[Expr] = []
+            for node in order:
+                if isinstance(node, Load) or any(id(c) in loads for c in children(node)):
+                    loads.add(id(node))
+                elif _decides(node):
+                    deciding.append(node)
+            known = self._seen[id(root)] = (root, len(order), deciding)
+        return known[1], known[2]
+
+
+def _decides(node: Expr) -> bool:
+    match node:
+        case Binary(op=BinaryOp.MIN | BinaryOp.MAX):
+            return node.dtype is INDEX
+        case Binary(op=BinaryOp.LT | BinaryOp.LE | BinaryOp.EQ | BinaryOp.NE, left=left):
+            return left.dtype.name in ("int64", "index")
+        case _:
+            return False

@@ -16,6 +16,14 @@ def text(program: Program, facts: Facts, target: Target) -> str:
     return emit(program, facts, target)
 
 
+def build(program: Program, facts: Facts, target: Target) -> Artifact:
+    """Return machine code for `program` on `target`, where `facts` hold of its arguments.
+
+    Raises BackendError where LLVM fails.
+    """
+    return artifact(program, facts, target, lambda _, make: make())
+
+
 def artifact(
     program: Program, facts: Facts, target: Target, kept: Callable[[str, Callable[[], bytes]], bytes]
 ) -> Artifact:

@@ -45,29 +45,29 @@ from stax.expr.walk import children
 
 def emit(s: State, root: Expr) -> list[Part]:
     """Return the components of `root`."""
-    found = _known(s, root)
+    found = s.value(root)
     if found is not None:
         return found
+    when, reads = s.f.module.clock, s.context.reads
     stack = [root]
     while stack:
         node = stack[-1]
-        if _known(s, node) is not None:
+        if s.value(node) is not None:
             stack.pop()
             continue
         below = _below(s, node)
-        new = [c for c in reversed(below) if _known(s, c) is None]
+        new = [c for c in reversed(below) if s.value(c) is None]
         if new:
             stack += new
             continue
         stack.pop()
-        made = _one(s, node)
-        impure = s.context.impure
-        if isinstance(node, Load) or any(id(c) in impure for c in below):
-            impure.add(id(node))
-            s.loaded[id(node)] = made
-        else:
-            s.scopes[-1].values[id(node)] = made
-    result = _known(s, root)
+        from_: frozenset[str] | None = frozenset((node.buffer,)) if isinstance(node, Load) else None
+        for c in below:
+            more = reads.get(id(c))
+            if more is not None and more is not from_:
+                from_ = more if from_ is None or from_ <= more else from_ | more
+        s.keep(node, _one(s, node), from_, when)
+    result = s.value(root)
     assert result is not None
     return result
 
@@ -75,18 +75,6 @@ def emit(s: State, root: Expr) -> list[Part]:
 def emit_scalar(s: State, root: Expr) -> str:
     """Return the value of `root`, which has no axes."""
     return scalar(s.f, emit(s, root)[0], root.dtype)
-
-
-def _known(s: State, node: Expr) -> list[Part] | None:
-    key = id(node)
-    found = s.loaded.get(key)
-    if found is not None:
-        return found
-    for scope in reversed(s.scopes):
-        found = scope.values.get(key)
-        if found is not None:
-            return found
-    return None
 
 
 def _below(s: State, node: Expr) -> Sequence[Expr]:
@@ -100,7 +88,7 @@ def _below(s: State, node: Expr) -> Sequence[Expr]:
 
 def _parts(s: State, node: Expr, axes: Axes) -> list[Part]:
     """Return the components of `node`, already known, as those of a value with `axes`."""
-    found = _known(s, node)
+    found = s.value(node)
     assert found is not None
     return s.context.layout.spread(found, node.axes, axes)
 

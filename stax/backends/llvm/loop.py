@@ -73,7 +73,7 @@ def _loop(s: State, node: For, start: Part, extent: Part, count: int | None) -> 
     def named(names: list[list[str]]) -> list[list[Part]]:
         return [[Part(p, k) for p, k in zip(ps, ks, strict=True)] for ps, ks in zip(names, slopes, strict=True)]
 
-    with s.scope() as scope:
+    with f.part(repeated=True), s.scope() as scope:
         scope.names[node.var.name] = Bound(INDEX, (), [Part(var)])
         _keep(s, node, named(phis))
         stmt.emit_block(s, node.body)

@@ -132,7 +132,7 @@ def load(s: State, place: Place, index: list[Part], m: Mask, other: str | None, 
         at = where.first if where.step == size else _move(s, where.first, str(-size * (lanes - 1)))
         if m.lanes is None:
             at, rest = _safe(s, at, m.whole), types.splat(other, kind, lanes) if other is not None else None
-            found = f.read(f"load {wide}, ptr {at}, align {place.align}, !tbaa {place.tag}")
+            found = f.read(f"load {wide}, ptr {at}, align {place.align}, !tbaa {place.tag}", place.name)
             found = _reversed(s, found, kind, lanes) if where.step == -size else found
             if m.whole is not None and rest is not None and other != "0":
                 found = f.put(f"select i1 {m.whole}, {wide} {found}, {wide} {rest}")
@@ -144,7 +144,8 @@ def load(s: State, place: Place, index: list[Part], m: Mask, other: str | None, 
             f.module.declare(f"{wide} {name}(ptr, {types.vector('i1', lanes)}, {wide})")
             found = f.read(
                 f"call {wide} {name}(ptr align {place.align} {at}, {types.vector('i1', lanes)} {on}, {wide} {rest}), "
-                f"!tbaa {place.tag}"
+                f"!tbaa {place.tag}",
+                place.name,
             )
             found = _reversed(s, found, kind, lanes) if where.step == -size else found
         return Part(_value(s, found, place.dtype, lanes), None)
@@ -159,7 +160,7 @@ def load(s: State, place: Place, index: list[Part], m: Mask, other: str | None, 
 
 def _one(s: State, place: Place, at: str, keep: str | None, other: str | None) -> str:
     kind = types.memory(place.dtype)
-    found = s.f.read(f"load {kind}, ptr {_safe(s, at, keep)}, align {place.align}, !tbaa {place.tag}")
+    found = s.f.read(f"load {kind}, ptr {_safe(s, at, keep)}, align {place.align}, !tbaa {place.tag}", place.name)
     if keep is None or other is None or other == "0":
         return found
     return s.f.put(f"select i1 {keep}, {kind} {found}, {kind} {other}")
@@ -262,17 +263,16 @@ def _exchange(s: State, place: Place, at: str, text: str, op: BinaryOp) -> None:
     f.begin(head)
     old, pair, seen, won = f.name(), f.name(), f.name(), f.name()
     f.act(f"{old} = phi {bits} [ {first}, %{before} ], [ {seen}, %{head} ]")
-    f.scopes.append({})
-    value = f.put(f"bitcast {bits} {old} to {kind}") if kind != bits else old
-    if dtype.is_bool:
-        joined_ = arith.binary(f, op, _value(s, value, dtype, 0), f.put(f"trunc i8 {text} to i1"), dtype, 0)
-        new = _stored(s, joined_, dtype, 0)
-    else:
-        new = arith.binary(f, op, value, text, dtype, 0)
-    new = f.put(f"bitcast {kind} {new} to {bits}") if kind != bits else new
+    with f.part():
+        value = f.put(f"bitcast {bits} {old} to {kind}") if kind != bits else old
+        if dtype.is_bool:
+            both = arith.binary(f, op, _value(s, value, dtype, 0), f.put(f"trunc i8 {text} to i1"), dtype, 0)
+            new = _stored(s, both, dtype, 0)
+        else:
+            new = arith.binary(f, op, value, text, dtype, 0)
+        new = f.put(f"bitcast {kind} {new} to {bits}") if kind != bits else new
     f.act(f"{pair} = cmpxchg ptr {at}, {bits} {old}, {bits} {new} monotonic monotonic, align {dtype.size_bytes}")
     f.act(f"{seen} = extractvalue {{ {bits}, i1 }} {pair}, 0")
     f.act(f"{won} = extractvalue {{ {bits}, i1 }} {pair}, 1")
     f.act(f"br i1 {won}, label %{done}, label %{head}")
-    f.scopes.pop()
     f.begin(done)

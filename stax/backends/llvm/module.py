@@ -9,9 +9,10 @@ from stax.backends.llvm import lanes, memory, stmt
 from stax.backends.llvm.state import Context, State
 from stax.backends.llvm.writer import Function, Module
 from stax.expr.nodes import Param, Size
-from stax.loops.nodes import Program
+from stax.loops.nodes import For, Program
 from stax.target import Target
 
+_MANY_NESTS = 8
 _FULL = f"""define internal i32 @stax.full(ptr %record, i64 %bytes) cold noinline nounwind {{
   %pair = cmpxchg ptr %record, i64 0, i64 1 seq_cst seq_cst, align 8
   %mine = extractvalue {{ i64, i1 }} %pair, 1
@@ -50,6 +51,7 @@ def emit(program: Program, facts: Facts, target: Target) -> str:
     """
     words = {slot: k for k, slot in enumerate(slots(program))}
     context = Context(program, facts, lanes.layout(program), words, {b.name: b for b in program.buffers})
+    context.long = sum(isinstance(s, For) for s in program.body.stmts) > _MANY_NESTS
     module = Module(target)
     state = State(context, Function(module))
     stmt.emit_block(state, program.body)

@@ -20,6 +20,7 @@ from stax.loops.nodes import Buffer, Program
 class Place:
     """Where a buffer lies: its pointer, byte strides, the alignment that may be claimed, and its alias tag."""
 
+    name: str
     dtype: DType
     pointer: str
     strides: tuple[str, ...]
@@ -38,63 +39,79 @@ class Bound:
 
 @dataclass(slots=True)
 class Scope:
-    """Names, buffers and values that hold in one block and those inside it."""
+    """Names, buffers and values that hold in one block and those inside it; `loaded` also says when it was loaded."""
 
     names: dict[str, Bound] = field(default_factory=dict[str, Bound])
     places: dict[str, Place] = field(default_factory=dict[str, Place])
     values: dict[int, list[Part]] = field(default_factory=dict[int, list[Part]])
+    loaded: dict[int, tuple[list[Part], int]] = field(default_factory=dict[int, tuple[list[Part], int]])
 
 
 @dataclass(slots=True)
 class Context:
-    """What the functions of one program share."""
+    """What the functions of one program share; a `long` one prints each of its nests as a function."""
 
     program: Program
     facts: Facts
     layout: Layout
     words: dict[Slot, int]
     buffers: dict[str, Buffer]
-    impure: set[int] = field(default_factory=set[int])
+    reads: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])
     expanded: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, tuple[Expr, Expr]])
     tasks: int = 0
+    long: bool = False
 
 
 @dataclass(slots=True)
 class State:
-    """One function being printed. `outer` is the function whose loop body this one is.
+    """One function being printed. `outer` is the function that calls it; `parallel` ones are run by several threads.
 
     `captured` maps a value of the outer function to its name here, its type, and its place in the block of captures.
-    `loaded` holds values that depend on memory, until it changes.
     """
 
     context: Context
     f: Function
     outer: State | None = None
     scopes: list[Scope] = field(default_factory=lambda: [Scope()])
-    loaded: dict[int, list[Part]] = field(default_factory=dict[int, list[Part]])
     captured: dict[str, tuple[str, str, int]] = field(default_factory=dict[str, tuple[str, str, int]])
     capture_bytes: int = 0
     words: dict[Slot, str] = field(default_factory=dict[Slot, str])
     sink_bytes: int = 0
     stack_bytes: int = 0
     heap: list[str] = field(default_factory=list[str])
+    parallel: bool = False
 
     @contextmanager
     def scope(self) -> Generator[Scope]:
-        """Open a scope for a block of statements; memory may differ at its start and at its end."""
+        """Open a scope for a block of statements that stands in the order of the text."""
         made = Scope()
         self.scopes.append(made)
-        self.f.scopes.append({})
-        self.touch()
         yield made
-        self.touch()
-        self.f.scopes.pop()
         self.scopes.pop()
 
-    def touch(self) -> None:
-        """Forget what was loaded: memory has changed."""
-        self.loaded.clear()
-        self.f.loaded.clear()
+    def value(self, node: Expr) -> list[Part] | None:
+        """Return the components of `node`, if they are known and memory still says so."""
+        key = id(node)
+        reads = self.context.reads.get(key)
+        if reads is None:
+            for scope in reversed(self.scopes):
+                found = scope.values.get(key)
+                if found is not None:
+                    return found
+            return None
+        for scope in reversed(self.scopes):
+            kept = scope.loaded.get(key)
+            if kept is not None:
+                return kept[0] if self.f.is_fresh(kept[1], reads) else None
+        return None
+
+    def keep(self, node: Expr, parts: list[Part], reads: frozenset[str] | None, when: int) -> None:
+        """Remember the components of `node`, which were loaded from `reads`, in part, from `when` on."""
+        if reads is None:
+            self.scopes[-1].values[id(node)] = parts
+        else:
+            self.context.reads[id(node)] = reads
+            self.scopes[-1].loaded[id(node)] = (parts, when)
 
     def find(self, name: str) -> Bound | None:
         """Return what the Local `name` stands for."""
@@ -189,7 +206,7 @@ class State:
                 raise InternalError(f"program {self.context.program.name} has no buffer {name}")
             there = self.outer.place(name)
             strides = tuple(self.capture(s, "i64") for s in there.strides)
-            made = Place(there.dtype, self.capture(there.pointer, "ptr"), strides, there.align, there.tag)
+            made = Place(name, there.dtype, self.capture(there.pointer, "ptr"), strides, there.align, there.tag)
         else:
             facts, size = self.context.facts, buffer.dtype.size_bytes
             pointer = self.word(Slot(SlotKind.POINTER, name), "ptr")
@@ -198,7 +215,7 @@ class State:
                 str(size) if d == dense else self.word(Slot(SlotKind.STRIDE, name, d)) for d in range(len(buffer.shape))
             )
             align = size if name in facts.aligned else 1
-            made = Place(buffer.dtype, pointer, strides, align, self.f.module.tag(name))
+            made = Place(name, buffer.dtype, pointer, strides, align, self.f.module.tag(name))
         self.scopes[0].places[name] = made
         return made
 

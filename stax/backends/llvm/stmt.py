@@ -36,8 +36,10 @@ def emit_stmt(s: State, stmt: Stmt) -> None:
             s.scopes[-1].names[name.name] = Bound(value.dtype, value.axes, emit(s, value))
         case Store():
             _store(s, stmt)
-        case For(kind=LoopKind.PARALLEL) if s.outer is None:
+        case For(kind=LoopKind.PARALLEL) if not s.parallel:
             parallel.emit_parallel(s, stmt)
+        case For() if s.outer is None and s.context.long and not stmt.carries:
+            parallel.emit_apart(s, stmt)
         case For():
             loop.emit_for(s, stmt)
         case If():
@@ -56,12 +58,13 @@ def _store(s: State, stmt: Store) -> None:
         m = memory.mask(s, [row[k] for row in rows[rank + 1 :]], run.width)
         index = [row[k] for row in rows[:rank]]
         memory.store(s, place, index, m, rows[rank][k], run.width, stmt.atomic)
-    s.touch()
+    s.f.module.wrote(stmt.buffer)
 
 
 def _scratch(s: State, buffer: Buffer) -> Place:
     f, size, kind = s.f, buffer.dtype.size_bytes, types.memory(buffer.dtype)
     tag = f.module.tag(buffer.name)
+    f.module.wrote(buffer.name)
     constant = [build.integer(n) for n in buffer.shape]
     cells = 1
     for n in constant:
@@ -74,7 +77,7 @@ def _scratch(s: State, buffer: Buffer) -> Place:
     strides = [str(size)]
     for n in reversed(buffer.shape[1:]):
         strides.insert(0, f.mul(strides[0], emit_scalar(s, n)))
-    return Place(buffer.dtype, pointer, tuple(strides[: len(buffer.shape)]), size, tag)
+    return Place(buffer.name, buffer.dtype, pointer, tuple(strides[: len(buffer.shape)]), size, tag)
 
 
 def _heap(s: State, buffer: Buffer) -> str:
@@ -104,7 +107,6 @@ def _heap(s: State, buffer: Buffer) -> str:
     f.tail += [f"{label}:", f"  call void @stax_free(ptr {pointer})", f"  br label %{f.cleanups[-1]}"]
     f.cleanups.append(label)
     s.heap.append(pointer)
-    s.touch()
     return pointer
 
 
@@ -122,7 +124,7 @@ def _branch(s: State, stmt: If) -> None:
         if part is stmt.orelse and empty:
             continue
         f.begin(label)
-        with s.scope():
+        with f.part(), s.scope():
             emit_block(s, part)
         f.act(f"br label %{join}")
     f.begin(join)

@@ -6,7 +6,8 @@ those that do not dominate what follows it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from stax import dtypes
@@ -24,8 +25,16 @@ class Module:
     declared: dict[str, None] = field(default_factory=dict[str, None])
     metadata: list[str] = field(default_factory=list[str])
     tags: dict[str, str] = field(default_factory=dict[str, str])
+    clock: int = 0
+    stored: dict[str, int] = field(default_factory=dict[str, int])
+    thorough: bool = False
     zeros: bool = False
     out_of_memory: bool = False
+
+    def wrote(self, buffer: str) -> None:
+        """Note that a buffer has changed, so that what was loaded from it is old."""
+        self.clock += 1
+        self.stored[buffer] = self.clock
 
     def declare(self, line: str) -> None:
         """Ask for a declaration."""
@@ -81,7 +90,8 @@ class Function:
     count: int = 0
     block: str = "body"
     scopes: list[dict[str, str]] = field(default_factory=lambda: [{}])
-    loaded: dict[str, str] = field(default_factory=dict[str, str])
+    loads: list[dict[str, tuple[str, int]]] = field(default_factory=lambda: [{}])
+    floor: int = 0
     cleanups: list[str] = field(default_factory=lambda: ["leave"])
     fails: bool = False
 
@@ -107,13 +117,34 @@ class Function:
         self.scopes[-1][text] = made
         return made
 
-    def read(self, text: str) -> str:
-        """Return the value of a load; equal loads give one value until something is stored."""
-        found = self.loaded.get(text)
-        if found is None:
-            found = self.loaded[text] = self.name()
-            self.lines.append(f"  {found} = {text}")
-        return found
+    def read(self, text: str, buffer: str) -> str:
+        """Return the value of a load; equal loads give one value until the buffer changes."""
+        for scope in reversed(self.loads):
+            found = scope.get(text)
+            if found is not None and self.is_fresh(found[1], (buffer,)):
+                return found[0]
+        made = self.name()
+        self.loads[-1][text] = (made, self.module.clock)
+        self.lines.append(f"  {made} = {text}")
+        return made
+
+    def is_fresh(self, when: int, buffers: Iterable[str]) -> bool:
+        """Return whether what was loaded from `buffers` at a time is what they hold now."""
+        return when >= self.floor and all(when >= self.module.stored.get(b, 0) for b in buffers)
+
+    @contextmanager
+    def part(self, *, repeated: bool = False) -> Generator[None]:
+        """Open a part that does not dominate what follows it; one that is repeated may change what was loaded."""
+        floor = self.floor
+        if repeated:
+            self.module.clock += 1
+            self.floor = self.module.clock
+        self.scopes.append({})
+        self.loads.append({})
+        yield
+        self.scopes.pop()
+        self.loads.pop()
+        self.floor = floor
 
     def act(self, text: str) -> None:
         """Append an instruction that gives no value."""
