@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from llvmlite import binding
 
-from stax.backends import llvm
 from stax.backends.artifact import Artifact, Facts, SlotKind
+from stax.backends.llvm.build import build as build_artifact
 from stax.dtypes import DType
 from stax.expr import build
 from stax.expr.nodes import INDEX, Axes, Axis, Expr, Load, Param, Ramp, Size
@@ -153,7 +153,7 @@ def run(
     facts: Facts | None = None,
 ) -> None:
     """Compile and run `program`; all scratch must have been freed."""
-    artifact = llvm.build(program, facts_of(program, arrays) if facts is None else facts, target)
+    artifact = build_artifact(program, facts_of(program, arrays) if facts is None else facts, target)
     code, _ = call(artifact, arrays, scalars or {})
     assert code == 0
     assert runtime().cell("stax_held").value == 0
