@@ -11,7 +11,7 @@ from typing import Any
 from stax.algorithm.nodes import Pipeline
 from stax.backends.artifact import Artifact, Facts
 from stax.bounds.infer import RegionCheck, Regions, SizeCheck, infer
-from stax.errors import ArgumentError, BoundsError, ScheduleError, UnsupportedError
+from stax.errors import ArgumentError, ScheduleError, UnsupportedError
 from stax.expr import build
 from stax.expr.nodes import INDEX, Expr, Size
 from stax.lang.freeze import freeze
@@ -182,7 +182,6 @@ def _kernel(
     pipeline: Pipeline, schedule: Schedule | None, target: Target | None, options: Options, strict: bool
 ) -> Kernel:
     regions = infer(pipeline)
-    _need_shapes(pipeline, regions)
     legal = prove(pipeline, schedule.lines if schedule else (), regions)
     program = lower(legal)
     machine = target or host()
@@ -237,6 +236,7 @@ def signature(pipeline: Pipeline, regions: Regions) -> Signature:
     inputs = {i.name for i in pipeline.inputs} | {t.name for t in pipeline.tables}
     checks = [_read_check(c, c.source in inputs) for c in regions.checks]
     checks += [_size_check(c) for c in regions.agreements]
+    checks += [_fixed_check(*one) for one in regions.fixed]
     return Signature(
         pipeline.inputs,
         pipeline.scalars,
@@ -259,10 +259,7 @@ def _size_check(c: SizeCheck) -> Check:
     return Check(equal, CheckKind.AGREE, c.sources[1], c.dim, c.first, c.second, size, c.output)
 
 
-def _need_shapes(pipeline: Pipeline, regions: Regions) -> None:
-    """Nothing to do for a dim that the call may give; kept apart for the words of the refusal."""
-    for name in pipeline.outputs:
-        f = pipeline.func(name)
-        for dim, extent in zip(f.dims, regions.shapes[name], strict=True):
-            if extent is None and not pipeline.inputs and not f.dims:
-                raise BoundsError(f"dimension `{dim}` of output `{name}` has no extent", [(f.span, "defined here")])
+def _fixed_check(output: str, dim: int, extent: Expr) -> Check:
+    size: Expr = Size(INDEX, output, dim)
+    equal = build.binary(build.Op.EQ, size, extent)
+    return Check(equal, CheckKind.EXTENT, output, dim, extent, extent, size)

@@ -6,11 +6,13 @@ nothing. A predicate of an RDom holds wherever its update runs, and may bound a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stax.algorithm.nodes import Func, Update
+from stax.expr import build
 from stax.expr.affine import Affine, Algebra
-from stax.expr.nodes import Binary, BinaryOp, Expr, Read, Select, Unary, UnaryOp, Var
+from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Read, Select, Unary, UnaryOp, Var
 from stax.expr.walk import children, postorder
 
 
@@ -61,6 +63,16 @@ def accesses(func: Func, stage: int, algebra: Algebra) -> list[Access]:
     return out
 
 
+def kept_inside(found: Iterable[Access]) -> bool:
+    """Return whether conditions on positions keep some of these accesses inside what they read."""
+    return any(a.facts for a in found)
+
+
+def at_data(access: Access, algebra: Algebra) -> bool:
+    """Return whether the index of an access depends on values read."""
+    return any(_reads(i, algebra) for i in access.index)
+
+
 def contexts(roots: tuple[Expr, ...], facts: Facts, algebra: Algebra) -> dict[int, tuple[Expr, Facts]]:
     """Return, for the id of each node below `roots`, the node and what holds wherever it is needed."""
     held: dict[int, Facts] = {id(root): facts for root in roots}
@@ -95,8 +107,8 @@ def _known(cond: Expr, holds: bool, algebra: Algebra, data: bool) -> Facts:
                 stack += [(left, True), (right, True)]
             case Binary(op=BinaryOp.OR | BinaryOp.ADD, left=left, right=right) if left.dtype.is_bool and not wanted:
                 stack += [(left, False), (right, False)]
-            case Binary(op=op, left=left, right=right) if left.dtype.name in ("int64", "index"):
-                gap = algebra.of(right) - algebra.of(left)
+            case Binary(op=op, left=left, right=right) if left.dtype.is_integer and left.dtype.name != "uint64":
+                gap = algebra.of(build.cast(right, INDEX)) - algebra.of(build.cast(left, INDEX))
                 if data or not _reads(gap, algebra):
                     found.update(_compared(op, gap, wanted))
             case _:

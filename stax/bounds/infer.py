@@ -55,12 +55,16 @@ class SizeCheck:
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """What `infer` found. `shapes` holds None in a dimension that the call must give."""
+    """What `infer` found. `shapes` holds None in a dimension that the call must give.
+
+    `fixed` are outputs, dims and the extents they must have: a declared shape in a dim that is computed whole.
+    """
 
     boxes: Mapping[str, Box]
     shapes: Mapping[str, tuple[Expr | None, ...]]
     checks: tuple[RegionCheck, ...]
     agreements: tuple[SizeCheck, ...]
+    fixed: tuple[tuple[str, int, Expr], ...]
     context: Context
 
 
@@ -100,7 +104,9 @@ class _Inference:
             self.found[f.name] = tuple(tuple(accesses(f, stage, self.algebra)) for stage in range(len(f.updates) + 1))
         for name in pipeline.outputs:
             f = pipeline.func(name)
-            self.demand[name] = [Interval(Affine(0), self.size(name, d) - 1) for d in range(len(f.dims))]
+            self.demand[name] = [
+                Interval(Affine(0), output_extent(self.context(), f, d) - 1) for d in range(len(f.dims))
+            ]
         member_of = {name: group for group in pipeline.groups for name in group}
         done: set[str] = set()
         for f in reversed(pipeline.funcs):
@@ -109,7 +115,14 @@ class _Inference:
                 self._place(together)
                 done |= {g.name for g in together}
         shapes, agreements = self._shapes()
-        return Regions(self.boxes, shapes, tuple(self._checks()), agreements, self.context())
+        context = self.context()
+        fixed = tuple(
+            (name, d, self.algebra.expr(extent))
+            for name in pipeline.outputs
+            for d in range(len(pipeline.func(name).dims))
+            if (extent := whole_extent(context, pipeline.func(name), d)) is not None
+        )
+        return Regions(self.boxes, shapes, tuple(self._checks()), agreements, fixed, context)
 
     def size(self, array: str, dim: int) -> Affine:
         return self.algebra.of(Size(INDEX, array, dim))
@@ -216,14 +229,12 @@ class _Inference:
     def _served(self) -> dict[tuple[str, int], dict[str, Affine]]:
         """Return, per output dimension, the largest extent that each input can serve."""
         out: dict[tuple[str, int], dict[str, Affine]] = {}
-        inputs = {i.name for i in self.pipeline.inputs}
         outputs = frozenset(self.pipeline.outputs)
         prover = Prover(self.algebra, {}, self.at_least)
         for access, d, found, _ in self.needs:
-            if access.source in inputs and found.hi is not None:
-                for (output, dim), limit in limits(
-                    self.algebra, prover, found.hi, self.size(access.source, d) - 1, outputs
-                ):
+            extent = self._extent(access, d)
+            if access.read is not None and extent is not None and found.hi is not None:
+                for (output, dim), limit in limits(self.algebra, prover, found.hi, extent - 1, outputs):
                     mine = out.setdefault((output, dim), {})
                     mine[access.source] = prover.minimum(mine[access.source], limit) if access.source in mine else limit
         return out
@@ -315,16 +326,11 @@ def box_of(context: Context, f: Func, asked: Sequence[Interval | None], prover: 
     """
     box: list[Interval] = []
     output = f.name in context.pipeline.outputs
-    moved = _moved_dims(f, context.accesses[f.name], context.algebra, context.pipeline)
     for d, dim in enumerate(f.dims):
-        shape = f.shape[d] if f.shape else None
         wanted = asked[d]
-        if shape is not None and (dim in moved or f.updates or wanted is None):
-            whole = Interval(Affine(0), context.algebra.of(shape) - 1)
-            if wanted is None or not output:
-                wanted = whole
-            elif dim in moved:
-                wanted = hull(prover, wanted, whole)
+        extent = whole_extent(context, f, d, wanted is None)
+        if extent is not None:
+            wanted = Interval(Affine(0), extent - 1)
         if wanted is None:
             raise BoundsError(
                 f"dimension `{dim}` of `{f.name}` has no extent: nothing that reads it bounds it",
@@ -344,6 +350,21 @@ def box_of(context: Context, f: Func, asked: Sequence[Interval | None], prover: 
                     found = bounder.interval(index, access.facts)
                     box[d] = hull(prover, box[d], finite(f, access, d, found))
     return tuple(box)
+
+
+def whole_extent(context: Context, f: Func, d: int, unread: bool = False) -> Affine | None:
+    """Return the declared extent of a dim that is computed whole: a recurrence moves in it, or updates may write it."""
+    shape = f.shape[d] if f.shape else None
+    if shape is None:
+        return None
+    moved = f.dims[d] in _moved_dims(f, context.accesses[f.name], context.algebra, context.pipeline)
+    return context.algebra.of(shape) if moved or f.updates or unread else None
+
+
+def output_extent(context: Context, f: Func, d: int) -> Affine:
+    """Return the extent of an output: what the call says, or the declared one where the dim is computed whole."""
+    whole = whole_extent(context, f, d)
+    return context.algebra.of(Size(INDEX, f.name, d)) if whole is None else whole
 
 
 def finite(f: Func, access: Access, d: int, found: Interval) -> Interval:

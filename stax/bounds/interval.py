@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from stax.bounds.accesses import Fact, Facts
+from stax.bounds.accesses import Facts
 from stax.expr.affine import EVERYTHING, Affine, Algebra, Interval, Prover, Ranges
 from stax.expr.nodes import Binary, BinaryOp, Cast, Const, Expr, Local, Param, Read, Select, Size, Var
 from stax.expr.value_range import ValueRange, of_dtype, value_ranges
@@ -57,18 +57,25 @@ class Bounder:
         return best
 
     def _usable(self, facts: Facts) -> list[Affine]:
+        """Return sums >= 0; an inequality at the end of what is left of a range moves that end by one."""
         ordered = sorted(facts, key=lambda f: (f.unequal, f.sum.terms, f.sum.const))
-        return [s for fact in ordered if (s := self._as_bound(fact)) is not None]
+        known = [fact.sum for fact in ordered if not fact.unequal]
+        open_ones = [fact.sum for fact in ordered if fact.unequal]
+        while open_ones:
+            moved = [(s, end) for s in open_ones if (end := self._as_bound(s, known)) is not None]
+            if not moved:
+                break
+            known += [end for _, end in moved]
+            open_ones = [s for s in open_ones if all(s is not done for done, _ in moved)]
+        return known
 
-    def _as_bound(self, fact: Fact) -> Affine | None:
-        """Return a sum >= 0; an inequality at the end of a range moves that end by one."""
-        if not fact.unequal:
-            return fact.sum
-        plain = self._plain(fact.sum)
-        if plain.lo is not None and self._prover.nonnegative(plain.lo):
-            return fact.sum - 1
-        if plain.hi is not None and self._prover.nonnegative(plain.hi * -1):
-            return fact.sum * -1 - 1
+    def _as_bound(self, unequal: Affine, known: list[Affine]) -> Affine | None:
+        plain = self._plain(unequal)
+        lo, hi = self._bounded(unequal, plain.lo, known, 1), self._bounded(unequal, plain.hi, known, -1)
+        if lo is not None and self._prover.nonnegative(lo):
+            return unequal - 1
+        if hi is not None and self._prover.nonnegative(hi * -1):
+            return unequal * -1 - 1
         return None
 
     def _plain(self, a: Affine) -> Interval:

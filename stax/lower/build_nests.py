@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from stax.algorithm.nodes import Func, Update
 from stax.bounds.accesses import Fact, Facts, contexts
-from stax.bounds.infer import stage_ranges
+from stax.bounds.infer import output_extent, stage_ranges
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover
 from stax.expr.nodes import INDEX, BinaryOp, Expr, Load, Param, Read, Size, Var
@@ -94,7 +94,7 @@ class _Builder:
 
     def _is_its_box(self, name: str) -> bool:
         box = self.legal.placed[name].kept
-        sizes = (self.algebra.of(Size(INDEX, name, d)) for d in range(len(box)))
+        sizes = (output_extent(self.legal.regions.context, self.funcs[name], d) for d in range(len(box)))
         return all(i.lo == Affine(0) and i.hi == s - 1 for i, s in zip(box, sizes, strict=True))
 
     def _buffer(self, f: Func, part: int) -> str:
