@@ -177,7 +177,8 @@ class _Printer:
                 lines.append(f"{pad}{'atomic ' if atomic is not None else ''}{buffer}[{where}] {sign} {new}")
             case For(var=var, carries=carries, body=body):
                 start, extent, *inits = texts((stmt.start, stmt.extent, *(c.init for c in carries)))
-                kind = _KIND[stmt.kind] + (f"({stmt.width}) " if stmt.width is not None else "")
+                wide = stmt.width is not None and stmt.kind in (LoopKind.VECTOR, LoopKind.UNROLL)
+                kind = _KIND[stmt.kind] + (f"({stmt.width}) " if wide else "")
                 kind = kind if not kind or kind.endswith(" ") else kind + " "
                 head = f"{kind}for {var.name} in {start} +: {extent}{' down' if stmt.down else ''}"
                 held = [f"{_typed(c.name)} = {init}" for c, init in zip(carries, inits, strict=True)]

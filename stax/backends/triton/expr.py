@@ -51,6 +51,7 @@ from stax.expr.walk import children, postorder
 _SHARED = 13
 _LONG = 90
 _SMALLEST_DOT = 16
+_EASY = frozenset({"int32", "int64", "index", "float32"})
 _FLIPPED = {BinaryOp.LT: "&", BinaryOp.LE: "|"}
 _LOGIC = {
     BinaryOp.ADD: "|", BinaryOp.OR: "|", BinaryOp.MAX: "|", BinaryOp.MUL: "&", BinaryOp.AND: "&", BinaryOp.MIN: "&",
@@ -189,7 +190,11 @@ class Expressions:
         for node, value, stride in zip(index, values, array.strides, strict=True):
             there = place(value, node.axes, axes)
             have |= there.have
-            if stride is not None:
+            if stride is not None and there.text == "1":
+                terms.append(stride)
+            elif there.text == "0":
+                continue
+            elif stride is not None:
                 terms.append(f"{inside(there, TIGHT[BinaryOp.MUL])} * {stride}")
             elif there.text != "0":
                 terms.append(
@@ -274,7 +279,7 @@ class Expressions:
         known = build.integer(node.right)
         match op:
             case BinaryOp.MIN | BinaryOp.MAX:
-                return self.called(f"tl.{op.value}imum", (node.left, a), (node.right, b))
+                return self._extreme(f"tl.{op.value}imum", node, a, b)
             case BinaryOp.FLOORDIV | BinaryOp.MOD:
                 left, right = (self._positive[self._numbers.of(n)] for n in (node.left, node.right))
                 if left and known is not None and known > 0:
@@ -293,7 +298,7 @@ class Expressions:
     def _float(self, node: Binary, a: Value, b: Value) -> Value:
         op, left, right = node.op, node.left, node.right
         if op in (BinaryOp.MIN, BinaryOp.MAX):
-            return self.called(self.use(f"{op.value}imum_nan"), (left, a), (right, b))
+            return self._extreme(self.use(f"{op.value}imum_nan"), node, a, b)
         if op in (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL):
             return self._infix(op.value, TIGHT[op], left, a, right, b)
         helper = {BinaryOp.DIV: "div_rn", BinaryOp.FLOORDIV: "float_floor_div", BinaryOp.MOD: "float_mod"}[op]
@@ -301,6 +306,12 @@ class Expressions:
             return self.called(self.use(helper), (left, a), (right, b))
         wide = [self.to(n, v, dtypes.float32) for n, v in ((left, a), (right, b))]
         return self.to(node, self.called(self.use(helper), (node, wide[0]), (node, wide[1])), node.dtype)
+
+    def _extreme(self, name: str, node: Binary, a: Value, b: Value) -> Value:
+        """Return a call of `name`, for which Triton gives a number the right type itself where that is an easy one."""
+        if node.dtype.name in _EASY and not (a.weak and b.weak):
+            return Value(f"{name}({a.text}, {b.text})", ATOM, a.have | b.have)
+        return self.called(name, (node.left, a), (node.right, b))
 
     def _logic(self, node: Binary, a: Value, b: Value) -> Value:
         op, left, right = node.op, node.left, node.right

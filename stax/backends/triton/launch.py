@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -39,16 +39,18 @@ def run(
     arrays: Mapping[str, Array],
     scalars: Mapping[str, float | bool],
     sizes: Mapping[tuple[str, int], int],
+    pointer: Callable[[Array], Any] | None = None,
 ) -> None:
     """Run `host` on `arrays` by name, the host part here and each kernel in Triton; outputs are written in place.
 
-    `scalars` are the values of Params, `sizes` the extents of dimension `dim` of array `name`.
+    `scalars` are the values of Params, `sizes` the extents of dimension `dim` of array `name`. `pointer` gives what
+    Triton takes for an array; without it, the array's own memory, for the interpreter.
     """
     dense = frozenset(n for n, a in arrays.items() if a.ndim and a.strides[-1] == a.itemsize)
     wide = any(_reach(a) >= _NARROW for a in arrays.values())
     sources = {s.kernel: s for s in emit(host, Facts(dense=dense), wide=wide)}
     functions = {s.kernel: getattr(load_source(s.text, s.kernel.name), s.kernel.name) for s in sources.values()}
-    _Host(sources, functions, dict(arrays), scalars, sizes).run(host, {})
+    _Host(sources, functions, dict(arrays), scalars, sizes, pointer or _Pointer).run(host, {})
 
 
 class _Host:
@@ -59,9 +61,10 @@ class _Host:
         arrays: dict[str, Array],
         scalars: Mapping[str, float | bool],
         sizes: Mapping[tuple[str, int], int],
+        pointer: Callable[[Array], Any],
     ) -> None:
         self._sources, self._functions, self._arrays = sources, functions, arrays
-        self._scalars, self._sizes = scalars, sizes
+        self._scalars, self._sizes, self._pointer = scalars, sizes, pointer
 
     def run(self, host: tuple[Host, ...], counters: dict[str, int]) -> None:
         for part in host:
@@ -84,35 +87,33 @@ class _Host:
             return
         arrays = {b.name: self._arrays[b.name] for b in kernel.buffers}
         arrays |= {b.name: self._made(b, points, counters) for b in kernel.scratch}
+        ranks = {b.name: len(b.shape) for b in (*kernel.buffers, *kernel.scratch)}
         types_of = {s.name: s.dtype for s in kernel.scalars if isinstance(s, Param)}
 
         def value(argument: Argument) -> Any:
             name, dim = argument.name, argument.dim
             match argument.kind:
                 case ArgumentKind.POINTER:
-                    return _Pointer(arrays[name])
+                    return self._pointer(arrays[name])
                 case ArgumentKind.STRIDE:
-                    step = arrays[name].strides[dim]
+                    step = arrays[name].strides[dim - ranks[name]]
                     if step % arrays[name].itemsize:
                         raise InternalError(f"`{name}` steps by {step} bytes, no whole number of elements")
                     return step // arrays[name].itemsize
                 case ArgumentKind.SIZE:
                     return self._sizes[name, dim]
                 case ArgumentKind.PARAM:
-                    return _Pointer(np.array([self._scalars[name]], types_of[name].dtype))
+                    return self._pointer(np.array([self._scalars[name]], types_of[name].dtype))
                 case ArgumentKind.COUNTER:
                     return counters[name]
 
-        self._functions[kernel][(points,)](*map(value, self._sources[kernel].arguments))
+        args = map(value, self._sources[kernel].arguments)
+        self._functions[kernel][(points,)](*args, enable_fp_fusion=False)
 
-    def _made(self, buffer: Buffer, copies: int, counters: dict[str, int]) -> Array:
-        """Return memory for `buffer`, once for each of `copies`; a pointer to it is one to the first."""
-        shape = [max(0, self._number(n, counters)) for n in buffer.shape]
-        memory = np.zeros(copies * int(np.prod(shape, dtype=np.int64)) + 1, buffer.dtype.dtype)
-        memory.view(f"u{memory.itemsize}")[:] = np.iinfo(f"u{memory.itemsize}").max >> 1
-        if buffer.dtype.is_bool:
-            memory[:] = True
-        return np.lib.stride_tricks.as_strided(memory, shape, _dense_strides(shape, memory.itemsize))
+    def _made(self, buffer: Buffer, points: int, counters: dict[str, int]) -> Array:
+        """Return memory for `buffer`, once for each of `points`."""
+        shape = (points, *(max(0, self._number(n, counters)) for n in buffer.shape))
+        return np.full(shape, buffer.dtype(np.nan if buffer.dtype.is_float else buffer.dtype.high >> 1))
 
     def _number(self, expr: Expr, counters: dict[str, int]) -> int:
         def leaf(node: Expr) -> Array:
@@ -248,10 +249,3 @@ def _reach(array: Array) -> int:
     """Return how many elements lie between the first and the last, or the largest extent."""
     steps = (abs(s) // max(1, array.itemsize) * max(0, n - 1) for s, n in zip(array.strides, array.shape, strict=True))
     return max(sum(steps) + 1, *array.shape, 0)
-
-
-def _dense_strides(shape: list[int], size: int) -> tuple[int, ...]:
-    strides = [size]
-    for n in reversed(shape[1:]):
-        strides.append(strides[-1] * n)
-    return tuple(reversed(strides)) if shape else ()

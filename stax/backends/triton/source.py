@@ -77,7 +77,7 @@ class _Printer:
         self._names = Names()
         self._to = Expressions(self._names, wide=wide)
         self._private = {b.name for b in kernel.scratch}
-        self._helpers: set[str] = set()
+        self._read = walk.buffers_loaded(kernel.body)
 
     def source(self) -> Source:
         kernel, to, names = self._kernel, self._to, self._names
@@ -222,8 +222,8 @@ class _Printer:
             if stmt.atomic not in _ATOMIC or dtype.bits < 32:
                 raise UnsupportedError(f"no atomic `{stmt.atomic.value}` of {dtype} on this machine")
             word = f"tl.atomic_{_ATOMIC[stmt.atomic]}"
-        barrier = stmt.buffer in self._private  # lanes read what other lanes wrote
-        around = ["tl.debug_barrier()"] if barrier else []
+        # A lane may read what another one wrote, or is still to read what this one overwrites.
+        around = ["tl.debug_barrier()"] if stmt.buffer in self._read else []
         scope.lines.extend([*around, f"{word}({at}, {to.whole(stmt.value, value)}{mask})", *around])
 
     def _loop(self, loop: For, scope: Scope) -> None:

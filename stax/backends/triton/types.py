@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import math
+import re
 
 from stax.dtypes import DType
 from stax.expr.nodes import Axes, Axis
@@ -53,7 +54,7 @@ class Names:
 
     def fresh(self, wish: str) -> str:
         """Return a name like `wish`."""
-        plain = "".join(c if c.isalnum() and c.isascii() else "_" for c in wish) or "_"
+        plain = re.sub(r"[^0-9A-Za-z_]+", "_", wish).rstrip("_") or "_"
         if plain[0].isdigit() or plain in _RESERVED or keyword.iskeyword(plain):
             plain = f"_{plain}" if plain[0].isdigit() else f"{plain}_"
         found, k = plain, 1

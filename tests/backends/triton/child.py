@@ -1,7 +1,8 @@
 """Run or compile every program with Triton, one JSON line each; a process of its own, since Triton asks at its import.
 
 `TRITON_INTERPRET=1 python -m tests.backends.triton.child run` gives differences from the loop interpreter,
-`python -m tests.backends.triton.child compile` what each kernel uses on an H100 that need not be there.
+`python -m tests.backends.triton.child compile` what each kernel uses on an H100 that need not be there, and
+`python -m tests.backends.triton.child device` what `run` does, on the GPU that is there, with torch to hold memory.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +19,16 @@ from stax.backends.artifact import Facts
 from stax.backends.triton.launch import compile_only, run
 from stax.backends.triton.source import emit
 from stax.loops.launches import Host
-from stax.loops.nodes import Program
+from stax.loops.nodes import Program, Role
 from stax.lower.carry_rows import carry_rows
 from stax.lower.split_kernels import split_kernels
-from tests.backends.triton import operators
+from tests.backends.triton import operators, pipelines
 from tests.loops import programs
 from tests.loops.programs import Array, Case
 
 BAND = 64
+DEVICE = sys.argv[1:] == ["device"]
+PIPELINES = 20
 CASES = (
     Case("pointwise", programs.pointwise(4, 24), programs.pointwise_data),
     Case("row_sum", programs.row_sum(2, 12), programs.row_sum_data, 1e-5),
@@ -63,12 +67,30 @@ def in_triton(program: Program, arrays: dict[str, Array], scalars: dict[str, flo
     guards = {name: guarded(a) for name, a in arrays.items()}
     inner = {name: a for name, (a, _) in guards.items()}
     before = {name: whole.copy() for name, (_, whole) in guards.items()}
-    run(host_of(program), inner, scalars, programs.sizes_of(program, arrays))
+    if DEVICE:
+        held: list[tuple[Array, Any]] = []
+        run(host_of(program), inner, scalars, programs.sizes_of(program, arrays), lambda a: uploaded(a, held, guards))
+        for array, tensor in held:
+            array[...] = tensor.cpu().numpy()
+    else:
+        run(host_of(program), inner, scalars, programs.sizes_of(program, arrays))
     for name, (_, whole) in guards.items():
         for band in (slice(BAND), slice(len(whole) - BAND, None)):
             if not np.array_equal(whole[band], before[name][band], equal_nan=whole.dtype.kind == "f"):
                 raise SystemExit(f"{program.name} writes around `{name}`")
     return inner
+
+
+def uploaded(array: Array, held: list[tuple[Array, Any]], guards: dict[str, tuple[Array, Array]]) -> Any:
+    """Return what Triton takes for `array` on the device, its guards around it, copied there at its first use."""
+    import torch
+
+    whole = next((w for inner, w in guards.values() if inner is array), array)
+    known = next((t for a, t in held if a is whole), None)
+    if known is None:
+        known = torch.from_numpy(whole).cuda()
+        held.append((whole, known))
+    return known if whole is array else known[BAND:]
 
 
 def gap(got: Array, want: Array) -> float:
@@ -106,10 +128,23 @@ def ran() -> Iterator[dict[str, object]]:
                 "float": want[name].dtype.kind == "f",
             }
 
+    for seed in range(PIPELINES):
+        random = pipelines.pipeline(seed)
+        out = next(b for b in random.program.buffers if b.role is Role.OUTPUT)
+        arrays = {**random.inputs, out.name: np.zeros(random.shape, out.dtype.dtype)}
+        want = {name: a.copy() for name, a in arrays.items()}
+        programs.run(random.program, want, {})
+        got = in_triton(random.program, arrays, {})
+        yield {
+            "name": random.name, "gap": gap(got[out.name], want[out.name]), "tolerance": 1e-6, "pipeline": True,
+            "values": len(np.unique(want[out.name])),
+        }  # fmt: skip
+
 
 def compiled() -> Iterator[dict[str, object]]:
     """Yield what each kernel uses."""
     every = [*((c.name, c.program, 4) for c in CASES), *LARGE]
+    every += [(p.name, p.program, 4) for p in map(pipelines.pipeline, range(PIPELINES))]
     every += [(f"all {d.name}", operators.program(d)[0], 4) for d in dtypes.ALL]
     for name, program, warps in every:
         every_array = frozenset(b.name for b in program.buffers)
@@ -121,5 +156,5 @@ def compiled() -> Iterator[dict[str, object]]:
 
 
 if __name__ == "__main__":
-    for line in ran() if sys.argv[1] == "run" else compiled():
+    for line in compiled() if sys.argv[1] == "compile" else ran():
         print(json.dumps(line), flush=True)
