@@ -94,6 +94,7 @@ def _saturating_cast(f: Function, a: str, source: DType, dtype: DType, lanes: in
 def _libm(f: Function, name: str, args: list[str], lanes: int) -> str:
     """Call libm for each lane; `nobuiltin` keeps LLVM from knowing better what, say, pow(x, 2) is."""
     f.module.declare(f"double @{name}({', '.join('double' for _ in args)}) nounwind willreturn memory(none)")
+    f.module.thorough = True  # or calls would stay in loops that they do not vary in
     kind = types.vector("double", lanes)
     total = "poison"
     for k in range(max(1, lanes)):

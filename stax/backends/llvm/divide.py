@@ -61,6 +61,7 @@ def _by_constant(f: Function, a: str, by: int, dtype: DType, lanes: int) -> str:
 
 def _pair(f: Function, a: str, b: str, dtype: DType, lanes: int) -> tuple[str, str]:
     """Return quotient and remainder by a divisor that may be anything."""
+    f.module.thorough = True  # or a division would stay in loops that it does not vary in
     kind, element, flag = types.value(dtype, lanes), types.element(dtype), types.vector("i1", lanes)
     zero, one = types.splat("0", element, lanes), types.splat("1", element, lanes)
     if not dtype.is_signed:
@@ -140,6 +141,7 @@ def float_floor(f: Function, a: str, b: str, dtype: DType, lanes: int) -> str:
 def _float_rest(f: Function, a: str, b: str, dtype: DType, lanes: int) -> tuple[str, str]:
     """Return fmod(a, b), and whether it and b lie on different sides of 0."""
     kind, zero = types.value(dtype, lanes), types.constant(0.0, dtype, lanes)
+    f.module.thorough = True
     rest = f.put(f"frem {kind} {a}, {b}")
     below = f.put(f"fcmp olt {kind} {rest}, {zero}")
     under = f.put(f"fcmp olt {kind} {b}, {zero}")

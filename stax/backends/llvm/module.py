@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from stax.backends.artifact import OUT_OF_MEMORY, Facts, Slot, SlotKind
-from stax.backends.llvm import lanes, memory, stmt
+from stax.backends.llvm import effort, lanes, memory, stmt
+from stax.backends.llvm.optimize import SHORT
 from stax.backends.llvm.state import Context, State
 from stax.backends.llvm.writer import Function, Module
 from stax.expr.nodes import Param, Size
@@ -56,7 +57,9 @@ def emit(program: Program, facts: Facts, target: Target) -> str:
     state = State(context, Function(module))
     stmt.emit_block(state, program.body)
     module.functions.append(state.text(f"define i32 @{entry(program)}(ptr noalias readonly %words)"))
-    head = [f'target triple = "{target.triple}"']
+    thorough = module.thorough or effort.has_fixed_access(program.body)
+    head = [] if thorough else [SHORT]
+    head += [f'target triple = "{target.triple}"']
     head += [memory.ZEROS] if module.zeros else []
     head += [_FULL] if module.out_of_memory else []
     return module.text("\n".join(head))

@@ -9,6 +9,7 @@ from typing import Any
 from stax.errors import BackendError
 from stax.target import Target
 
+SHORT = "; a few passes are enough"
 _REDUCTIONS = (
     "add", "and", "fadd", "fmaximum", "fminimum", "fmul", "mul", "or", "smax", "smin", "umax", "umin", "xor",
 )  # fmt: skip
@@ -36,18 +37,24 @@ def compile_text(text: str, target: Target) -> bytes:
         module = binding.parse_assembly(text)
         module.triple, module.data_layout = target.triple, str(machine.target_data)
         module.verify()
-        _run_passes(binding, module, machine)
+        _run_passes(binding, module, machine, text)
         return bytes(machine.emit_object(module))
     except RuntimeError as error:
         raise BackendError("LLVM does not take the text that was printed for it", facts=[str(error)]) from error
 
 
-def _run_passes(binding: Any, module: Any, machine: Any) -> None:
+def _run_passes(binding: Any, module: Any, machine: Any, text: str) -> None:
     tuning = binding.create_pipeline_tuning_options(speed_level=1)
     tuning.loop_vectorization = tuning.slp_vectorization = False
     tuning.loop_unrolling = tuning.loop_interleaving = False
     builder = binding.create_pass_builder(machine, tuning)
-    passes = builder.getModulePassManager()
+    if text.startswith(SHORT):
+        passes = binding.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+    else:
+        passes = builder.getModulePassManager()
     passes.run(module, builder)
 
 
@@ -74,5 +81,5 @@ def assembled(text: str, target: Target) -> str:
     module = binding.parse_assembly(text)
     module.triple, module.data_layout = target.triple, str(machine.target_data)
     module.verify()
-    _run_passes(binding, module, machine)
+    _run_passes(binding, module, machine, text)
     return str(machine.emit_assembly(module))
