@@ -46,7 +46,7 @@ class Schedule:
     >>> f, g = sx.Func("f"), sx.Func("g")
     >>> f[y, x] = a[y, x] * 2
     >>> g[y, x] = f[y, x] + f[y + 1, x]
-    >>> s = Schedule(g)
+    >>> s = sx.Schedule(g)
     >>> s[g].split(y, "yo", y, 32).parallel("yo").vectorize(x, 8)
     <g: yo parallel, y serial, x serial, x.in vector>
     >>> s["f"].compute_at(g, y, store="yo")
@@ -161,7 +161,7 @@ class Stage:
     >>> r, h = sx.RDom("r", k=a.shape[0]), sx.Func("h", shape=(256,))
     >>> h[i] = 0
     >>> h[a[r]] += 1
-    >>> Schedule(h)[h].vectorize(i, 8).update(0).unroll(r, 4)
+    >>> sx.Schedule(h)[h].vectorize(i, 8).update(0).unroll(r, 4)
     <h.update(0): r.k serial, r.k.in unroll>
     """
 

@@ -934,31 +934,29 @@ def softmax() -> Case:
     return Case(f, {"a": v}, (d / d.sum(1, keepdims=True)).astype(np.float32), rtol=1e-5)
 
 
-def monoid_of_pairs() -> Case:
-    """A Monoid of tuples: the longest run of ones, in one pass."""
+def monoid_of_four_parts() -> Case:
+    """A Monoid of tuples: the largest sum of a run of neighbours, in one pass."""
     i = sx.Var("i")
     a = sx.Input("a", sx.int64, 2)
     r = sx.RDom("r", k=a.shape[1])
 
     def combine(p: Any, q: Any) -> Any:
-        (head, tail, best, size), (h, t, b, s) = p, q
+        (total, head, tail, best), (t, h, e, b) = p, q
         return (
-            sx.select(head == size, size + h, head),
-            sx.select(t == s, s + tail, t),
+            total + t,
+            sx.maximum(head, total + h),
+            sx.maximum(e, t + tail),
             sx.maximum(sx.maximum(best, b), tail + h),
-            size + s,
         )
 
-    runs = sx.Monoid("runs", combine, (sx.int64(0), sx.int64(0), sx.int64(0), sx.int64(0)))
+    none = sx.int64(-(10**12))
+    runs = sx.Monoid("runs", combine, (sx.int64(0), none, none, none))
     one = a[i, r.k]
     f = sx.Func("f")
-    f[i] = runs((one, one, one, sx.int64(1)), over=r)[2]
-    v = ints(73, (6, 40), "int64", 0, 1)
-
-    def longest(row: list[int]) -> int:
-        return max(len(run) for run in "".join(map(str, row)).split("0"))
-
-    return Case(f, {"a": v}, np.array([longest(row) for row in v.tolist()], np.int64))
+    f[i] = runs((one, one, one, one), over=r)[3]
+    v = ints(73, (6, 40), "int64", -99, 99)
+    wanted = [max(sum(row[p:q]) for p in range(40) for q in range(p + 1, 41)) for row in v.tolist()]
+    return Case(f, {"a": v}, np.array(wanted, np.int64))
 
 
 def monoid_of_affine_maps() -> Case:
@@ -1211,7 +1209,7 @@ PROGRAMS: tuple[Callable[[], Case], ...] = (
     fibonacci, edit_distance, heat, seidel, filter_both_ways, leapfrog, histogram, histogram_in_part, hashed_scatter,
     pure_update, row_update, scan_in_place, two_updates, largest_and_where, swap_of_tuple, window_sum,
     predicate_keeps_reads_inside, triangle, range_up_to_a_var, matrix_product, matrix_product_of_floats, sieve, sums,
-    extremes, argmin_of_two_variables, any_and_all, mean_and_variance, empty_reduction, softmax, monoid_of_pairs,
+    extremes, argmin_of_two_variables, any_and_all, mean_and_variance, empty_reduction, softmax, monoid_of_four_parts,
     monoid_of_affine_maps, sizes_as_values, window_of_a_param, pad_constant, pad_edge, pad_reflect, pad_symmetric,
     pad_wrap, pad_one_axis, lookup_table, constant_table, gather_of_a_float, one_name_for_two, odd_names,
     several_outputs, histogram_equalisation, blur_of_bytes, pyramid, mandelbrot, empty_array, strided_arrays,
