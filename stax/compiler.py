@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from stax.algorithm.nodes import Pipeline
+from stax.algorithm import nodes
+from stax.algorithm.nodes import Pipeline, origin_name
 from stax.backends.artifact import Artifact, Facts
 from stax.bounds.infer import RegionCheck, Regions, SizeCheck, infer
 from stax.errors import ArgumentError, ScheduleError, UnsupportedError
@@ -195,6 +196,9 @@ def _kernel(
     def symbols() -> Mapping[str, int]:
         return pool(lambda text, make: store.entry(object_key(text, machine, "pool"), make)).symbols
 
+    def elsewhere() -> Kernel:
+        return _kernel(replace(pipeline, origins=True), schedule, target, options, strict)
+
     return Kernel(
         Build(
             signature=signature(pipeline, regions),
@@ -205,6 +209,7 @@ def _kernel(
             threads=options.threads or threads_of(machine),
             strict_native=strict,
             symbols=symbols,
+            elsewhere=None if pipeline.origins else elsewhere,
         )
     )
 
@@ -230,7 +235,7 @@ def plain_facts(program: Program) -> Facts:
 def signature(pipeline: Pipeline, regions: Regions) -> Signature:
     """Return what the kernel takes and gives, and what a call checks."""
     outputs = tuple(
-        Output(f.name, f.dtypes, regions.shapes[f.name], f.dims, span=f.span)
+        Output(f.name, f.dtypes, regions.shapes[f.name], f.dims, _origin(pipeline, f), f.span)
         for f in map(pipeline.func, pipeline.outputs)
     )
     inputs = {i.name for i in pipeline.inputs} | {t.name for t in pipeline.tables}
@@ -246,6 +251,10 @@ def signature(pipeline: Pipeline, regions: Regions) -> Signature:
         tuple(checks),
         pipeline.outputs[0],
     )
+
+
+def _origin(pipeline: Pipeline, f: nodes.Func) -> tuple[str, ...]:
+    return tuple(origin_name(f.name, d) for d in range(len(f.dims))) if pipeline.origins else ()
 
 
 def _read_check(c: RegionCheck, reads: bool) -> Check:

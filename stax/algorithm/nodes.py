@@ -99,6 +99,7 @@ class Pipeline:
 
     A group steps dim 0 of its members together, serially. `outputs` name Funcs, in the order they are returned.
     `arguments` name Inputs and Scalars in positional order. `shapes`, where given, are the symbolic output shapes.
+    With `origins`, element 0 of an output is the index that int64 Params named `origin_name(output, dim)` say.
     """
 
     inputs: tuple[Input, ...]
@@ -109,6 +110,7 @@ class Pipeline:
     arguments: tuple[str, ...]
     groups: tuple[tuple[str, ...], ...] = ()
     shapes: tuple[tuple[Expr, ...] | None, ...] = ()
+    origins: bool = False
 
     def func(self, name: str) -> Func:
         """Return the Func called `name`; KeyError where there is none."""
@@ -116,3 +118,8 @@ class Pipeline:
             if f.name == name:
                 return f
         raise KeyError(name)
+
+
+def origin_name(output: str, dim: int) -> str:
+    """Return the name of the Param that holds the index of element 0 of an output."""
+    return f"{output}.origin.{dim}"

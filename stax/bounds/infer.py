@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stax.algorithm.nodes import Func, Pipeline, Table
+from stax.algorithm.nodes import Func, Pipeline, Table, origin_name
 from stax.bounds.accesses import Access, accesses
 from stax.bounds.interval import Bounder, plain_read
 from stax.bounds.solve import limits
+from stax.dtypes import int64
 from stax.errors import BoundsError
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
@@ -104,9 +105,7 @@ class _Inference:
             self.found[f.name] = tuple(tuple(accesses(f, stage, self.algebra)) for stage in range(len(f.updates) + 1))
         for name in pipeline.outputs:
             f = pipeline.func(name)
-            self.demand[name] = [
-                Interval(Affine(0), output_extent(self.context(), f, d) - 1) for d in range(len(f.dims))
-            ]
+            self.demand[name] = [output_interval(self.context(), f, d) for d in range(len(f.dims))]
         member_of = {name: group for group in pipeline.groups for name in group}
         done: set[str] = set()
         for f in reversed(pipeline.funcs):
@@ -255,16 +254,11 @@ class _Inference:
             if below and above:
                 continue
             check = self._check(access, d, found, extent, ranges)
-            if not found.lo.terms and found.lo.const < 0 and not self._may_be_empty(access, found):
-                raise self._outside(check)
             if not found.hi.terms and not extent.terms and found.hi.const >= extent.const:
                 raise self._outside(check)
             kept.setdefault(key, []).append(check)
         for checks in kept.values():
             yield from checks
-
-    def _may_be_empty(self, access: Access, found: Interval) -> bool:
-        return bool(access.facts)
 
     def _check(self, access: Access, d: int, found: Interval, extent: Affine, ranges: Ranges) -> RegionCheck:
         assert found.lo is not None
@@ -361,10 +355,15 @@ def whole_extent(context: Context, f: Func, d: int, unread: bool = False) -> Aff
     return context.algebra.of(shape) if moved or f.updates or unread else None
 
 
-def output_extent(context: Context, f: Func, d: int) -> Affine:
-    """Return the extent of an output: what the call says, or the declared one where the dim is computed whole."""
+def output_interval(context: Context, f: Func, d: int) -> Interval:
+    """Return the interval of an output: what the call says, or the declared one where the dim is computed whole."""
     whole = whole_extent(context, f, d)
-    return context.algebra.of(Size(INDEX, f.name, d)) if whole is None else whole
+    if whole is not None:
+        return Interval(Affine(0), whole - 1)
+    first = Affine(0)
+    if context.pipeline.origins:
+        first = context.algebra.of(Param(int64, origin_name(f.name, d)))
+    return Interval(first, first + context.algebra.of(Size(INDEX, f.name, d)) - 1)
 
 
 def finite(f: Func, access: Access, d: int, found: Interval) -> Interval:
@@ -374,7 +373,7 @@ def finite(f: Func, access: Access, d: int, found: Interval) -> Interval:
     does = "writes" if access.read is None else "reads"
     text = show(access.read.index[d]) if access.read else show(f.updates[access.stage - 1].index[d])
     raise BoundsError(
-        f"`{stage_name(f.name, access.stage)}` {does} `{access.source}` at `{text}` in dimension {d}, which has no bound",
+        f"`{stage_name(f.name, access.stage)}` {does} `{access.source}` at `{text}` in dimension {d} without bound",
         [(_span(f, access), "has no bound here")],
         hint="clip the index, or compare it in the RDom's where=",
     )

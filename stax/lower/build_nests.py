@@ -12,9 +12,10 @@ Gives: loops from 0 over `index`; loads masked where a condition keeps them insi
 
 from __future__ import annotations
 
-from stax.algorithm.nodes import Func, Update
+from stax.algorithm.nodes import Func, Update, origin_name
 from stax.bounds.accesses import Fact, Facts, contexts
-from stax.bounds.infer import output_extent, stage_ranges
+from stax.bounds.infer import output_interval, stage_ranges
+from stax.dtypes import int64
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover
 from stax.expr.nodes import INDEX, BinaryOp, Expr, Load, Param, Read, Size, Var
@@ -40,6 +41,10 @@ def build_nests(legal: Legal, name: str = "kernel") -> Program:
             buffers.append(Buffer(part_name(f, part), f.dtypes[part], shape, Role.OUTPUT))
     sizes = {(b.name, d): s for b in buffers for d, s in enumerate(b.shape) if isinstance(s, Size)}
     scalars: list[Param | Size] = [Param(s.dtype, s.name) for s in pipeline.scalars]
+    if pipeline.origins:
+        scalars += [
+            Param(int64, origin_name(o, d)) for o in pipeline.outputs for d in range(len(pipeline.func(o).dims))
+        ]
     seen: set[tuple[str, int]] = set()
     for size in sizes.values():
         if (size.array, size.dim) not in seen:
@@ -72,7 +77,7 @@ class _Builder:
             if placed.store is not None:
                 self.kept.setdefault((placed.store.stage, placed.store.depth), []).append(f)
         self.places: dict[Affine, Expr] = {}
-        self.copied = {name for name in legal.pipeline.outputs if not self._is_its_box(name)}
+        self.copied = {n for n in legal.pipeline.outputs if self._own_box(n) != legal.placed[n].kept}
 
     def whole(self) -> Block:
         """Return all Funcs computed at root, producers first."""
@@ -92,10 +97,9 @@ class _Builder:
             stmts += [s for name in group if name in self.copied for s in self._copy(self.funcs[name])]
         return Block(tuple(stmts))
 
-    def _is_its_box(self, name: str) -> bool:
-        box = self.legal.placed[name].kept
-        sizes = (output_extent(self.legal.regions.context, self.funcs[name], d) for d in range(len(box)))
-        return all(i.lo == Affine(0) and i.hi == s - 1 for i, s in zip(box, sizes, strict=True))
+    def _own_box(self, name: str) -> tuple[Interval, ...]:
+        f = self.funcs[name]
+        return tuple(output_interval(self.legal.regions.context, f, d) for d in range(len(f.dims)))
 
     def _buffer(self, f: Func, part: int) -> str:
         return part_name(f, part) + (".whole" if f.name in self.copied else "")
@@ -115,8 +119,8 @@ class _Builder:
         for part, dtype in enumerate(f.dtypes):
             names = [build.local(f"{f.name}.copy{part}.{dim}") for dim in f.dims]
             index = tuple(
-                self.algebra.expr(self.algebra.of(n) - _lo(i))
-                for n, i in zip(names, self.legal.placed[f.name].kept, strict=True)
+                self.algebra.expr(self.algebra.of(n) + _lo(own) - _lo(i))
+                for n, own, i in zip(names, self._own_box(f.name), self.legal.placed[f.name].kept, strict=True)
             )
             body = Block((Store(part_name(f, part), tuple(names), Load(dtype, self._buffer(f, part), index)),))
             for d, n in reversed(list(enumerate(names))):

@@ -1,4 +1,4 @@
-"""The passes from a proved schedule to loops, in order."""
+"""The passes from a proved schedule to loops, in order: one list a kind of machine."""
 
 from __future__ import annotations
 
@@ -20,13 +20,21 @@ def lower(legal: Legal, name: str = "kernel", debug: bool = False) -> Program:
     """Return the loops of `legal` for a machine with registers of lanes; `debug` verifies after each pass."""
     context = legal.regions.context
     program = build_nests(legal, name)
-    steps: tuple[Callable[[Program], Program], ...] = (
-        partial(tidy_loops, algebra=context.algebra, at_least=context.at_least),
-        partial(partition_loops, algebra=context.algebra, at_least=context.at_least),
-        vectorize_loops,
-        unroll_loops,
-        carry_accumulators,
-    )
+    simplify = partial(tidy_loops, algebra=context.algebra, at_least=context.at_least)
+    cut = partial(partition_loops, algebra=context.algebra, at_least=context.at_least)
+    return _run(program, (simplify, cut, vectorize_loops, unroll_loops, carry_accumulators), debug)
+
+
+def lower_to_blocks(legal: Legal, name: str = "kernel", debug: bool = False) -> Program:
+    """Return the loops of `legal` for a machine of masked blocks: no loop is cut, every lane axis is kept."""
+    context = legal.regions.context
+    program = build_nests(legal, name)
+    simplify = partial(tidy_loops, algebra=context.algebra, at_least=context.at_least)
+    lanes = partial(vectorize_loops, single=False)
+    return _run(program, (simplify, lanes, unroll_loops, carry_accumulators), debug)
+
+
+def _run(program: Program, steps: tuple[Callable[[Program], Program], ...], debug: bool) -> Program:
     for step in steps:
         program = step(program)
         if debug:

@@ -36,10 +36,14 @@ class _NoForm(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """The axis being made, what names became, and the lane conditions around."""
+    """The axis being made, what names became, and the lane conditions around.
+
+    `guard` tells the lanes that exist; the first always does, so what does not vary along the axis needs no guard.
+    """
 
     axis: Axis
     new: Mapping[str, Expr]
+    guard: tuple[Expr, ...] = ()
     mask: tuple[Expr, ...] = ()
 
 
@@ -80,14 +84,14 @@ class _Vectorizer:
         axis = Axis(loop.var.name, width)
         ramp = Ramp(INDEX, axes=(axis,))
         place = build.add(build.spread(loop.start, (axis,)), ramp)
-        mask: tuple[Expr, ...] = ()
+        guard: tuple[Expr, ...] = ()
         if size is None:
-            mask = (build.less(ramp, build.spread(loop.extent, (axis,))),)
+            guard = (build.less(ramp, build.spread(loop.extent, (axis,))),)
         at = len(self.axes)
         self.axes.append(axis)
         inner = self.block(loop.body)
         try:
-            return _Widener(self._order()).block(inner, _Lanes(axis, {loop.var.name: place}, mask))
+            return _Widener(self._order()).block(inner, _Lanes(axis, {loop.var.name: place}, guard))
         except _NoForm:
             del self.axes[at:]
             return self.stmt(replace(loop, kind=LoopKind.SERIAL))
@@ -152,7 +156,7 @@ class _Widener:
     def _store(self, stmt: Store, lanes: _Lanes) -> Store:
         value = self._expr(stmt.value, lanes)
         index = tuple(self._expr(i, lanes) for i in stmt.index)
-        mask = (*(self._expr(m, lanes) for m in stmt.mask), *lanes.mask)
+        mask = (*(self._expr(m, lanes) for m in stmt.mask), *lanes.mask, *lanes.guard)
         if not any(lanes.axis in i.axes for i in index):
             raise _NoForm
         axes = self._union([value.axes, *(i.axes for i in index), *(m.axes for m in mask)])
@@ -169,6 +173,8 @@ class _Widener:
             return lanes.new.get(node.name, node)
         if isinstance(node, Load):
             index, mask = below[: len(node.index)], (*below[len(node.index) :], *lanes.mask)
+            if any(lanes.axis in e.axes for e in (*index, *mask)):
+                mask = (*mask, *lanes.guard)
             own = self._union([e.axes for e in (*index, *mask)])
             if own != self._union([i.axes for i in index]):
                 index = (build.spread(index[0], own), *index[1:])

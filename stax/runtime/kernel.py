@@ -28,6 +28,7 @@ class Build:
 
     `respecialise` makes the code that takes some facts for granted; `program` is interpreted where that fails, unless
     `strict_native`. `source` gives a text by its kind ("loops", "llvm", "asm"); `symbols` are what code imports.
+    `elsewhere` makes the kernel for calls with `origin=`, whose outputs begin where the call says.
     """
 
     signature: Signature
@@ -40,6 +41,7 @@ class Build:
     threads: int = 1
     strict_native: bool = False
     symbols: Callable[[], Mapping[str, int]] = field(default=lambda: pool().symbols)
+    elsewhere: Callable[[], Kernel] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Kernel:
         self._interpreted: Runner | None = None
         self._lock = threading.Lock()
         self._calls = 0
+        self._elsewhere: Kernel | None = None
 
     def __call__(
         self,
@@ -79,6 +82,9 @@ class Kernel:
         **named: Any,
     ) -> Any:
         """Return the output array, or a tuple of them."""
+        if origin is not None and self._build.elsewhere is not None:
+            moved = self._moved(self._build.elsewhere)
+            return moved(*args, out=out, shape=shape, origin=origin, threads=threads, overlap=overlap, **named)
         count = self._threads(threads)
         bound = self._arguments.bind(args, named, out, shape, origin, overlap)
         self._calls += 1
@@ -151,6 +157,12 @@ class Kernel:
     def cache_info(self) -> CacheInfo:
         """Return how many versions there are and how many calls they served."""
         return CacheInfo(len(self._versions), self._calls, self._interpreted is not None)
+
+    def _moved(self, elsewhere: Callable[[], Kernel]) -> Kernel:
+        with self._lock:
+            if self._elsewhere is None:
+                self._elsewhere = elsewhere()
+            return self._elsewhere
 
     def _threads(self, threads: int | None) -> int:
         if threads is None:
