@@ -304,11 +304,12 @@ class Func(Indexed):
                 hint="write all updates before the Func is read, or make a new Func",
             )
         fixed = scan(p for p, v in zip(left, plain, strict=True) if v is None)
-        if fixed.vars or fixed.leads:
-            name = next(iter(fixed.vars), "...")
+        loose = [name for name in fixed.vars if name not in {p.name for p in plain if p is not None}]
+        if loose or fixed.leads:
+            name = next(iter(loose), "...")
             refuse(
                 f"an index of an update of `{self.name}` is made of `{name}`",
-                hint="a Var of an update stands alone, in the place of a dim; an RDom gives variables for the rest",
+                hint="a Var of an update stands alone in the place of a dim, too; an RDom gives variables for the rest",
             )
         domains = found.domains
         for domain in domains:

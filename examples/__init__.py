@@ -1,0 +1,1 @@
+"""Programs to read and run: `python -m examples.blur`, or `stax explain examples/blur.py`."""

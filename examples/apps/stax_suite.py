@@ -1,0 +1,74 @@
+"""The applications in stax, in the form that `peers/run.py` takes.
+
+    python examples/apps/peers/run.py --suite halide,examples/apps/stax_suite.py --variants hand,stax --apps blur3x3
+
+Default schedule, `fp="default"`, never the interpreter; the output array is allocated once, as for Halide.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent / "peers")]
+
+import apps
+
+import stax as sx
+from examples.apps import algebra, imaging, plates
+
+NAME = "stax"
+PROGRAMS: dict[str, Callable[[], sx.Func]] = {
+    "blur3x3": imaging.blur3x3,
+    "unsharp": imaging.unsharp,
+    "harris": imaging.harris,
+    "bilateral_grid": imaging.bilateral_grid,
+    "camera_pipe": lambda: imaging.camera_pipe(apps.CAM_M, apps.camera_curve(), apps.CAM_STRENGTH),
+    "hist_eq": imaging.hist_eq,
+    "iir_blur": imaging.iir_blur,
+    "sgemm1024": algebra.sgemm,
+    "sgemm2048": algebra.sgemm,
+    "softmax": algebra.softmax,
+    "layernorm": algebra.layernorm,
+    "rows": algebra.rows,
+    "gelu_bias_res": algebra.gelu_bias_res,
+    "rownorm": algebra.rownorm,
+    "heat2d": plates.heat2d,
+    "seidel2d": plates.seidel2d,
+}
+
+
+def variants(app: str) -> list[str]:
+    """Return the variants of `app`: none where it is not written in stax."""
+    return ["stax"] if app in PROGRAMS else []
+
+
+def arguments(app: str, inputs: dict[str, np.ndarray], params: dict[str, Any]) -> dict[str, Any]:
+    """Return what the kernel of `app` is called with."""
+    return {**inputs, **({"steps": params["steps"]} if "steps" in params else {})}
+
+
+def build(
+    app: str,
+    inputs: dict[str, np.ndarray],
+    params: dict[str, Any] | None = None,
+    variant: str = "stax",
+    threads: int = 2,
+) -> Callable[[], np.ndarray]:
+    """Return a callable that runs `app` on `inputs` into one array and returns it."""
+    start = time.perf_counter()
+    program = PROGRAMS[app]()
+    kernel = sx.compile(program, fp="default", strict_native=True)
+    run = kernel.bind(**arguments(app, inputs, params or apps.APPS[app].params("full")), threads=threads)
+    info = {"define_s": time.perf_counter() - start, "schedule": str(kernel.schedule)}
+
+    def call() -> np.ndarray:
+        return run()
+
+    call.info = info  # type: ignore[attr-defined]
+    return call

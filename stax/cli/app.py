@@ -1,0 +1,139 @@
+"""The commands and their options. Heavy imports happen inside commands, so that `stax --help` is quick."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from stax.errors import InternalError, StaxError, StaxWarning, UserError
+
+
+class _Commands(TyperGroup):
+    """Shows errors of stax as text: exit code 2 where the user can help it, 1 where a run failed, 70 for our faults."""
+
+    def invoke(self, ctx: Any) -> Any:
+        warnings.showwarning = _show_warning
+        try:
+            return super().invoke(ctx)
+        except StaxError as error:
+            typer.echo(f"{type(error).__name__}: {error}", err=True)
+            if isinstance(error, InternalError):
+                typer.echo("this is a fault of stax: please report it", err=True)
+                raise typer.Exit(70) from None
+            raise typer.Exit(2 if isinstance(error, UserError) or _is_argument(error) else 1) from None
+
+
+app = typer.Typer(
+    cls=_Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="stax: array programs as functions of indices; schedules proved before they run.",
+)
+
+Program = Annotated[str, typer.Argument(metavar="FILE.py[:name]", help="a file that defines Funcs, and which of them")]
+ScheduleFile = Annotated[Path | None, typer.Option("--schedule", help="a schedule, as `stax schedule` writes it")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="how many threads a call may use")]
+Strict = Annotated[bool, typer.Option("--strict", help="fail where there is no machine code, instead of interpreting")]
+Fp = Annotated[str | None, typer.Option("--fp", help="strict, default or fast")]
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="where the picture is written")] = Path("stax-demo.png"),
+    threads: Threads = None,
+    strict: Strict = True,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="how often each side is timed")] = 15,
+) -> None:
+    """Sharpen a photograph: write before and after, show the schedule, time it against NumPy, check it."""
+    from stax.cli.demo import run_demo
+
+    run_demo(out, threads, strict, rounds)
+
+
+@app.command()
+def doctor() -> None:
+    """Look at what stax needs of this machine; exit code 1 where something is missing."""
+    from stax.cli.doctor import examine
+
+    if not examine():
+        raise typer.Exit(1)
+
+
+@app.command()
+def run(
+    program: Program,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", metavar="NAME=VALUE", help="an array (.npy), an image, or the number of a Param"),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help=".npy, .npz or an image; else a summary")] = None,
+    schedule: ScheduleFile = None,
+    shape: Annotated[str | None, typer.Option("--shape", help="extents of the output, such as 480,640")] = None,
+    threads: Threads = None,
+    fp: Fp = None,
+    strict: Strict = False,
+) -> None:
+    """Compile a program and call it on files."""
+    from stax.cli.run import run_program
+
+    run_program(program, given or [], out, schedule, shape, threads, fp, strict)
+
+
+@app.command()
+def explain(program: Program, schedule: ScheduleFile = None) -> None:
+    """Show the schedule of a program, and its loops with their bounds and the bytes of their storage."""
+    from stax.cli.programs import load_program, load_schedule
+    from stax.compiler import explain as loops
+
+    outputs = load_program(program).outputs
+    chosen = load_schedule(schedule, outputs)
+    typer.echo(f"{chosen}\n{loops(outputs, chosen)}")
+
+
+@app.command()
+def schedule(
+    program: Program,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="the file to write; else it is printed")] = None,
+) -> None:
+    """Write the default schedule of a program, to be edited and given to `run` and `explain`."""
+    from stax.cli.programs import load_program, load_schedule, write
+
+    text = str(load_schedule(None, load_program(program).outputs))
+    if out is None:
+        typer.echo(text)
+    else:
+        write(out, text.encode())
+        typer.echo(f"wrote {out}")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench(
+    ctx: typer.Context, name: Annotated[str, typer.Argument(help="b4: against Halide; b5: time to compile")]
+) -> None:
+    """Run a benchmark of the source checkout; further options are its own."""
+    from stax.cli.bench import run_bench
+
+    raise typer.Exit(run_bench(name, list(ctx.args)))
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="stax")
+
+
+def _is_argument(error: StaxError) -> bool:
+    from stax.errors import ArgumentError
+
+    return isinstance(error, ArgumentError)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    where = "" if issubclass(category, StaxWarning) else f" ({filename}:{lineno})"
+    print(f"warning: {message}{where}", file=sys.stderr)

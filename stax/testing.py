@@ -1,0 +1,61 @@
+"""What a program means, worked out in NumPy: to test programs and schedules against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stax.algorithm.interpret import interpret as _interpret
+from stax.bounds.infer import infer
+from stax.errors import ArgumentError
+from stax.expr.evaluate import evaluate
+from stax.expr.nodes import Expr, Param, Size
+from stax.lang.freeze import freeze
+
+
+def interpret(outputs: Any, arguments: Mapping[str, Any], shape: Any = None, fp: str | None = None) -> Any:
+    """Return what `outputs` are for `arguments`, by name, as the algorithm says: no schedule, no compiler, slow.
+
+    shape: the extents of the output, or a tuple of those for several outputs, where they are not inferred.
+
+    >>> import numpy as np, stax as sx
+    >>> from stax.testing import interpret
+    >>> x, a, f = sx.Var("x"), sx.Input("a", sx.int32, 1), sx.Func("f")
+    >>> f[x] = a[x] + a[x + 1]
+    >>> interpret(f, {"a": np.arange(4, dtype=np.int32)})
+    array([1, 3, 5], dtype=int32)
+    """
+    pipeline = freeze(outputs, fp=fp)
+    regions = infer(pipeline)
+    arrays = {a.name: np.asarray(arguments[a.name]) for a in pipeline.inputs}
+    scalars = {s.name: arguments.get(s.name, s.default) for s in pipeline.scalars}
+    sizes: dict[tuple[str, int], int] = {(n, d): k for n, a in arrays.items() for d, k in enumerate(a.shape)}
+
+    def leaf(node: Expr) -> Any:
+        match node:
+            case Size(array=array, dim=dim):
+                return np.asarray(sizes[array, dim], np.int64)
+            case Param(name=name):
+                return np.asarray(scalars[name]).astype(node.dtype.dtype)
+            case _:
+                raise AssertionError(f"a box depends on {node}")
+
+    single = not isinstance(outputs, tuple)
+    given: tuple[Any, ...] | None = None if shape is None else ((shape,) if single else tuple(shape))
+    for k, name in enumerate(pipeline.outputs):
+        for d, inferred in enumerate(regions.shapes[name]):
+            if given is not None:
+                sizes[name, d] = int(given[k][d])
+            elif inferred is not None:
+                sizes[name, d] = int(next(iter(evaluate([inferred], leaf))))
+            else:
+                raise ArgumentError(f"nothing says how far `{name}` extends in dimension {d}", hint="give shape=")
+    algebra, boxes = regions.context.algebra, {}
+    for name, box in regions.boxes.items():
+        ends = evaluate([algebra.expr(end) for side in box for end in (side.lo, side.hi)], leaf)  # pyright: ignore
+        boxes[name] = tuple((int(ends[2 * d]), int(ends[2 * d + 1])) for d in range(len(box)))
+    found = _interpret(pipeline, arrays, scalars, boxes, sizes)  # pyright: ignore
+    results = [parts[0] if len(parts) == 1 else parts for parts in (found[name] for name in pipeline.outputs)]
+    return results[0] if single else tuple(results)

@@ -1,0 +1,36 @@
+"""The applications of `examples/apps`, at their small sizes: by the oracle, and compiled, beside their NumPy code."""
+
+from __future__ import annotations
+
+import pytest
+
+from examples.apps import stax_suite
+from stax.testing import interpret
+
+import apps  # isort: skip  # on the path once stax_suite is imported
+
+
+@pytest.mark.parametrize("name", stax_suite.PROGRAMS)
+def test_the_oracle_gives_what_the_numpy_code_gives(name):
+    app = apps.APPS[name]
+    params = app.params("small")
+    inputs = app.make(params)
+    got = interpret(stax_suite.PROGRAMS[name](), stax_suite.arguments(name, inputs, params))
+    assert app.check(got, app.ref(inputs, params)) is None
+
+
+@pytest.mark.parametrize("name", stax_suite.PROGRAMS)
+def test_the_default_schedule_gives_the_oracles_bits(name):
+    app = apps.APPS[name]
+    params = app.params("small")
+    inputs = app.make(params)
+    wanted = interpret(stax_suite.PROGRAMS[name](), stax_suite.arguments(name, inputs, params))
+    for threads in (1, 2, 5):
+        got = stax_suite.build(name, inputs, params, threads=threads)()
+        assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+        assert got.tobytes() == wanted.tobytes(), f"on {threads} threads"
+
+
+def test_an_application_that_is_not_written_has_no_variant():
+    assert stax_suite.variants("local_laplacian") == []
+    assert stax_suite.variants("harris") == ["stax"]
