@@ -16,6 +16,7 @@ from stax.dtypes import DType
 from stax.expr.nodes import BinaryOp
 
 ZEROS_BYTES = 512
+_APART = 4
 ZEROS = f"@stax.zeros = private unnamed_addr constant [{ZEROS_BYTES} x i8] zeroinitializer, align 64"
 _RMW = {BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.AND: "and", BinaryOp.OR: "or", BinaryOp.XOR: "xor"}
 
@@ -149,6 +150,12 @@ def load(s: State, place: Place, index: list[Part], m: Mask, other: str | None, 
             )
             found = _reversed(s, found, kind, lanes) if where.step == -size else found
         return Part(_value(s, found, place.dtype, lanes), None)
+    apart = abs(where.step) // size if isinstance(where.step, int) and where.step % size == 0 else 0
+    if 2 <= apart <= _APART and lanes >= 4 and m.lanes is None and apart * lanes * size <= ZEROS_BYTES:
+        found = _every(s, place, where, m.whole, apart, lanes)
+        if m.whole is not None and other is not None and other != "0":
+            found = f.put(f"select i1 {m.whole}, {wide} {found}, {wide} {types.splat(other, kind, lanes)}")
+        return Part(_value(s, found, place.dtype, lanes), None)
     on = joined(s, m, lanes)
     total = "poison"
     for k in range(lanes):
@@ -156,6 +163,30 @@ def load(s: State, place: Place, index: list[Part], m: Mask, other: str | None, 
         one = _one(s, place, _lane(s, where, k, lanes), keep, other)
         total = f.put(f"insertelement {wide} {total}, {kind} {one}, i64 {k}")
     return Part(_value(s, total, place.dtype, lanes), None)
+
+
+def _every(s: State, place: Place, where: Address, keep: str | None, apart: int, lanes: int) -> str:
+    """Return lanes that are `apart` elements from each other, by vectors that cover the first to the last of them."""
+    f, kind, size = s.f, types.memory(place.dtype), place.dtype.size_bytes
+    wide, back = types.vector(kind, lanes), isinstance(where.step, int) and where.step < 0
+    first = _safe(s, _move(s, where.first, str(-size * apart * (lanes - 1))) if back else where.first, keep)
+    starts = [*(j * lanes for j in range(apart - 1)), (apart - 1) * (lanes - 1)]  # the last ends with the last element
+    wanted = [apart * (lanes - 1 - k if back else k) for k in range(lanes)]
+    total = ""
+    for j, start in enumerate(starts):
+        at = _move(s, first, str(start * size))
+        more = f.read(f"load {wide}, ptr {at}, align {place.align}, !tbaa {place.tag}", place.name)
+        if j == 0:
+            total = more
+            continue
+        lower = starts[j - 1] + lanes
+        pick: list[int] = []
+        for k, n in enumerate(wanted):  # lanes of later vectors are filled with what comes, and replaced by those
+            old = k if j > 1 else min(n, lanes - 1)
+            pick.append(min(lanes + n - start, 2 * lanes - 1) if n >= lower else old)
+        order = types.row(pick, "i32")
+        total = f.put(f"shufflevector {wide} {total}, {wide} {more}, <{lanes} x i32> {order}")
+    return total
 
 
 def _one(s: State, place: Place, at: str, keep: str | None, other: str | None) -> str:
