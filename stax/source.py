@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 from dataclasses import dataclass
+from itertools import islice
 from types import CodeType, FrameType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -37,9 +38,9 @@ def here() -> Span | None:
 
 
 def _place(code: CodeType, instruction: int, line: int) -> Span:
-    for k, (first, last, column, end) in enumerate(code.co_positions()):
-        if k == instruction // 2:
-            if first is not None and column is not None and end is not None:
-                return Span(code.co_filename, first, column, end if first == last else 0)
-            break
+    found = next(islice(code.co_positions(), instruction // 2, None), None)
+    if found is not None:
+        first, last, column, end = found
+        if first is not None and column is not None and end is not None:
+            return Span(code.co_filename, first, column, end if first == last else 0)
     return Span(code.co_filename, line)

@@ -94,7 +94,8 @@ class _Check:
 
     def exprs(self, where: str, roots: Iterable[Expr], names: frozenset[str], reader: Func | None = None) -> None:
         for node in postorder(roots):
-            self.that(self._node(node, names, reader), where, f"has an ill-formed `{show(node, 60)}`")
+            if not self._node(node, names, reader):
+                self.that(False, where, f"has an ill-formed `{show(node, 60)}`")
             self.that(node.dtype.name != "float16" or _stores(node), where, "computes in float16")
 
     def _node(self, node: Expr, names: frozenset[str], reader: Func | None) -> bool:

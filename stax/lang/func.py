@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Literal, NoReturn
 
+from stax.algorithm.nodes import MARK
 from stax.dtypes import DType
 from stax.errors import StaxWarning, UnsupportedError
 from stax.expr.nodes import Cast, Expr, Var
@@ -70,8 +71,8 @@ class Func(Indexed):
         where: Callable[..., object] | None = None,
         fp: Fp | None = None,
     ) -> None:
-        if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
-            refuse(f"{name!r} is no name of a Func", hint="a name is text")
+        if not isinstance(name, str) or not name or MARK in name:  # pyright: ignore[reportUnnecessaryIsInstance]
+            refuse(f"{name!r} is no name of a Func", hint=f"a name is text without `{MARK}`")
         if where is not None:
             refuse("Func(where=) is not supported yet", kind=UnsupportedError, hint="use sx.select in the definition")
         if fp not in (None, "strict", "default", "fast"):

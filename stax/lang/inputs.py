@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from stax.algorithm.nodes import MARK
 from stax.dtypes import DType
 from stax.expr.nodes import Const as Number
 from stax.expr.nodes import Expr
@@ -157,6 +158,6 @@ class Param(Value):
 
 
 def _name(name: Any, what: str) -> str:
-    if not isinstance(name, str) or not name:
-        refuse(f"{name!r} is no name of a {what}", hint="a name is text")
+    if not isinstance(name, str) or not name or MARK in name:
+        refuse(f"{name!r} is no name of a {what}", hint=f"a name is text without `{MARK}`")
     return name

@@ -31,6 +31,13 @@ class Indexed:
     def __bool__(self) -> NoReturn:
         _no_truth()
 
+    def _no_value(self, *_: object) -> Value:
+        return value_of(self)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_value
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _no_value
+    __lt__ = __le__ = __gt__ = __ge__ = _no_value
+
 
 class Value:
     """A number that is known when the program runs; operators build larger ones.

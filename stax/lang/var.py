@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from stax.algorithm.nodes import MARK
 from stax.expr import nodes
 from stax.expr.nodes import Expr
 from stax.lang.promote import index_of
@@ -29,8 +30,8 @@ class Var(Value):
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        if not isinstance(name, str) or not name or "." in name:  # pyright: ignore[reportUnnecessaryIsInstance]
-            refuse(f"{name!r} is no name of a Var", hint="a name is text without `.`")
+        if not isinstance(name, str) or not name or "." in name or MARK in name:  # pyright: ignore[reportUnnecessaryIsInstance]
+            refuse(f"{name!r} is no name of a Var", hint=f"a name is text without `.` and `{MARK}`")
         self.name = name
         super().__init__(nodes.Var(NUMBER, name))
 
