@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from stax.algorithm.nodes import Func, Pipeline
-from stax.bounds.accesses import Access, accesses
+from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.dtypes import int64 as _INT
 from stax.expr.affine import Algebra
 from stax.expr.nodes import Binary, Call, Cast, Const, Expr, Fn, Read, Select, Unary, Var
@@ -24,6 +24,8 @@ from stax.schedule.directives import (
     Parallel,
     Reorder,
     StageRef,
+    StoreAt,
+    StoreRoot,
     Vectorize,
 )  # fmt: skip
 
@@ -31,6 +33,7 @@ REGISTER_BYTES = 64
 STRIP_ROWS = 32
 MOST_HALO = 8
 CHEAP = 2
+MOST_COPIED = 64
 CHUNK = 16384
 BLOCK = 128
 ROWS_AT_ONCE = 8
@@ -41,7 +44,16 @@ def complete(pipeline: Pipeline, lines: Iterable[Line]) -> tuple[Line, ...]:
     """Return `lines` with a choice for every Func they do not name."""
     said = tuple(lines)
     named = {line.at.func for line in said}
-    return (*said, *_Default(pipeline, named).lines())
+    hosts = [(d.consumer, d.loop) for line in said if isinstance(d := line.directive, ComputeAt)]
+    return (*said, *_Default(pipeline, named, hosts, {c for c, _ in hosts} if _stores(said) else set()).lines())
+
+
+def _stores(said: tuple[Line, ...]) -> bool:
+    """Return whether a Func is kept further out than it is computed."""
+    return any(
+        isinstance(d := line.directive, StoreAt | StoreRoot) or (isinstance(d, ComputeAt) and d.store is not None)
+        for line in said
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,8 @@ class _Strip:
 class _Default:
     pipeline: Pipeline
     named: set[str]
+    hosts: list[tuple[str, str]]
+    serial: set[str]
     algebra: Algebra = field(default_factory=Algebra)
     readers: dict[str, list[Access]] = field(default_factory=dict[str, list[Access]])
     own: dict[tuple[str, int], list[Access]] = field(default_factory=dict[tuple[str, int], list[Access]])
@@ -77,6 +91,7 @@ class _Default:
         kept = [f for f in self.pipeline.funcs if f.name not in inlined]
         if inlined:
             self._look_through(inlined)
+            kept = [f for f in kept if f.name in self.funcs]
         for f in reversed(kept):
             self._strip(f)
         out = [Line(StageRef(name), Inline()) for name in inlined if name not in self.named]
@@ -86,8 +101,17 @@ class _Default:
         for f in kept:
             if f.name not in self.named:
                 for stage in range(len(f.updates) + 1):
-                    out += [Line(StageRef(f.name, stage), d) for d in self._loops(f, stage)]
+                    out += [Line(StageRef(f.name, stage), d) for d in self._around_guests(f, self._loops(f, stage))]
         return out
+
+    def _around_guests(self, f: Func, chosen: list[Directive]) -> list[Directive]:
+        """Leave out what the Funcs that are placed in the loops of `f` do not bear."""
+        loops = {loop for host, loop in self.hosts if host == f.name}
+        if loops & {f.dims[-1] if f.dims else "", *(f"{d}.in" for d in f.dims)}:
+            return [d for d in chosen if isinstance(d, Parallel) and d.n is None and f.name not in self.serial]
+        if f.name in self.serial:
+            return [d for d in chosen if isinstance(d, Vectorize) and "." not in d.var]
+        return chosen
 
     def _pure(self, f: Func) -> bool:
         grouped = any(f.name in group for group in self.pipeline.groups)
@@ -96,16 +120,24 @@ class _Default:
     def _inlined(self) -> list[str]:
         """Return the Funcs to inline, producers first."""
         costs: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         out: list[str] = []
+        narrow: set[str] = set()  # inlined, and conditions on their positions keep reads inside: not at data
         for f in self.pipeline.funcs:
             if f.name in self.named or f.name in self.pipeline.outputs or not self._pure(f):
                 continue
             cost = _cost(f.values, costs)
+            size = _size(f.values, sizes)
             found = self.readers.get(f.name, [])
             sites = {(a.func, a.stage, a.index) for a in found}
             repeated = any(self._repeats(f, a) for a in found)
-            if cost <= CHEAP or (len(sites) == 1 and not repeated):
-                costs[f.name] = cost
+            mine = self.own[f.name, 0]
+            narrows = kept_inside(mine) or any(a.source in narrow for a in mine)
+            if narrows and any(at_data(a, self.algebra) for a in found):
+                continue
+            if (cost <= CHEAP and size <= MOST_COPIED) or (len(sites) == 1 and not repeated):
+                costs[f.name], sizes[f.name] = cost, size
+                narrow |= {f.name} if narrows else set()
                 out.append(f.name)
         return out
 
@@ -291,6 +323,11 @@ def _cost(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
             case _:
                 pass
     return total
+
+
+def _size(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
+    """Return how many nodes `roots` have, with a copy of each inlined Func at each read of it."""
+    return sum(1 + inlined.get(n.source, 0) if isinstance(n, Read) else 1 for n in postorder(roots))
 
 
 def _lanes(f: Func, stage: int) -> int:
