@@ -390,7 +390,7 @@ class _Batch:
             else:
                 at.append(next(places).astype(np.int64) - lo)
         key: tuple[Any, ...]
-        if mask is not None or any(not isinstance(i, slice) and i.size != 1 for i in at):
+        if at and (mask is not None or any(not isinstance(i, slice) and i.size != 1 for i in at)):
             key = self.cells(at, shape, mask)
             chosen = np.ones(shape, np.bool_) if mask is None else np.broadcast_to(mask, shape)
             parts = [np.broadcast_to(part, shape)[chosen] for part in parts]

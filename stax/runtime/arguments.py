@@ -74,12 +74,12 @@ class Arguments:
         sizes = {name: array.shape for name, array in (arrays | self._tables).items()}
         self._check_declared(sizes, scalars)
         outs = self._outs(out)
-        shapes = self._output_shapes(shape, outs, sizes, scalars)
+        shapes, inferred = self._output_shapes(shape, outs, sizes, scalars)
         for one, extents in zip(self.signature.outputs, shapes, strict=True):
             sizes |= dict.fromkeys((one.name, *one.buffers), extents)
         self._check_outs(outs, sizes)
         if not all(self._conds(sizes, scalars)):
-            self._judge_failed(sizes, scalars)
+            self._judge_failed(sizes, scalars, inferred)
         _check_overlap(outs, arrays, overlap)
         kept = {name: array for name, (array, _) in outs.items()}
         written = kept | self._allocate(outs, sizes)
@@ -173,9 +173,11 @@ class Arguments:
         outs: Mapping[str, tuple[Array, Any]],
         sizes: Mapping[str, tuple[int, ...]],
         scalars: Mapping[str, Number],
-    ) -> list[tuple[int, ...]]:
+    ) -> tuple[list[tuple[int, ...]], set[tuple[str, int]]]:
+        """Return the shapes of the outputs, and which of their extents the call did not give."""
         asked = self._per_output(shape, "shape") if shape is not None else [None] * len(self.signature.outputs)
         found: list[tuple[int, ...]] = []
+        left: set[tuple[str, int]] = set()
         for one, extents, inferred in zip(self.signature.outputs, asked, self._shapes, strict=True):
             given = next((outs[name][0].shape for name in one.buffers if name in outs), (None,) * len(one.shape))
             whole: list[int] = []
@@ -183,7 +185,10 @@ class Arguments:
             for dim, expr in enumerate(one.shape):
                 serves = max(0, int(next(known))) if expr is not None else None
                 wanted = extents[dim] if extents is not None else None
-                extent = wanted if wanted is not None else given[dim] if given[dim] is not None else serves
+                extent = wanted if wanted is not None else given[dim]
+                if extent is None:
+                    left.add((one.name, dim))
+                    extent = serves
                 if extent is None:
                     raise ArgumentError(
                         f"nothing says how far `{one.name}` extends in {self.signature.dim(one.name, dim)}",
@@ -194,7 +199,7 @@ class Arguments:
                     raise ArgumentError(f"shape= asks for the extent {extent} of `{one.name}`, which is negative")
                 whole.append(extent)
             found.append(tuple(whole))
-        return found
+        return found, left
 
     def _per_output(self, value: object, what: str) -> list[tuple[int | None, ...] | None]:
         """Return one tuple of ints an output from `value`: one for all, or a tuple of them."""
@@ -211,9 +216,12 @@ class Arguments:
                     f"the array for output `{name}` has shape {array.shape}, and {sizes[name]} is needed"
                 )
 
-    def _judge_failed(self, sizes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number]) -> None:
+    def _judge_failed(
+        self, sizes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number], inferred: set[tuple[str, int]]
+    ) -> None:
         for check, holds in zip(self.signature.checks, self._conds(sizes, scalars), strict=True):
-            if not holds:
+            asked = check.kind is CheckKind.AGREE and (check.stage, check.dim) not in inferred
+            if not holds and not asked:
                 lo, hi, size = (int(v) for v in formula([check.lo, check.hi, check.size])(sizes, scalars))
                 empty = lo > hi and check.kind in (CheckKind.READ, CheckKind.WRITE)
                 if not empty:

@@ -316,3 +316,10 @@ def test_many_points_are_cut_into_pieces() -> None:
     numbers = np.arange((1 << 18) - 9000, 1 << 18)
     wanted = [int(numbers[numbers % 7 == k].sum()) for k in range(7)]
     assert interpret(p, {}, {}, {"f": ((0, 6),)})["f"][0].tolist() == wanted
+
+
+def test_a_predicate_without_variables_holds_for_a_func_of_rank_zero() -> None:
+    for holds, total in [(True, 10), (False, 0)]:
+        step = Update((), (add(read("f"), var("r.k")),), (span(5, "r.k"),), const(holds, dtypes.bool_))
+        f = func("f", "", const(0, I64), updates=(step,))
+        assert interpret(pipeline(f), {}, {}, {"f": ()})["f"][0] == total

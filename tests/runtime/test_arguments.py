@@ -492,11 +492,27 @@ class TestChecks:
         for kind, words in [
             (CheckKind.WRITE, "`blur_x` may write `a` outside its dimension 0: it reaches 0 to 30, there is 0 to 11"),
             (CheckKind.EXTENT, "`a` has extent 12 in dimension 0, and 0 to 30 is needed"),
-            (CheckKind.AGREE, "the inputs serve `blur_x` to different extents in dimension 0: 0, and 30 by `a`"),
         ]:
             with pytest.raises(BoundsError) as error:
                 Arguments(signature(array("a", F32), checks=(check(kind, 0, 30),))).bind([FLAT], {})
             assert message(error).splitlines()[0] == words
+
+    def test_inputs_must_agree_on_an_extent_only_where_the_call_does_not_say_it(self) -> None:
+        one = Check(
+            build.binary(build.Op.EQ, number(0), number(30)),
+            CheckKind.AGREE,
+            "a",
+            0,
+            number(0),
+            number(30),
+            size("f"),
+            "f",
+        )
+        made = Arguments(signature(array("a", F32), checks=(one,)))
+        with pytest.raises(BoundsError, match="serve `f` to different extents in dimension 0.*: 0, and 30 by `a`"):
+            made.bind([FLAT], {})
+        made.bind([FLAT], {}, shape=12)
+        made.bind([FLAT], {}, out=np.zeros(12, np.float32))
 
     def test_checks_see_the_shape_of_the_output_and_params(self) -> None:
         last = build.add(size("f"), param("k"))
