@@ -1,0 +1,86 @@
+"""python -m tests.differential: many random programs, each under several schedules; a table of what was seen."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+
+from tests.differential.compare import Outcome
+from tests.differential.work import Job, work
+from tests.differential.workers import Died, run_all
+
+
+def main() -> int:
+    """Run and report; 1 where anything differed, failed or died."""
+    parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
+    parser.add_argument("--programs", type=int, default=300)
+    parser.add_argument("--schedules", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed; program k has seed + k")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed-one", type=int, help="run one seed here, and print its program and first difference")
+    parser.add_argument("--shrink", action="store_true", help="with --seed-one: make the program smaller first")
+    parser.add_argument("--mutants", type=int, metavar="PROGRAMS", help="let each mutant be found within so many")
+    parser.add_argument("--times", action="store_true")
+    given = parser.parse_args()
+    if given.mutants is not None:
+        from tests.differential.mutants import report
+
+        return report(given.mutants, given.schedules, given.seed, given.jobs)
+    if given.seed_one is not None:
+        from tests.differential.shrink import show_one
+
+        return show_one(given.seed_one, given.schedules, given.shrink)
+    return _all(given.programs, given.schedules, given.seed, given.jobs, given.times)
+
+
+def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> int:
+    from tests.differential.seen import table
+
+    start = time.monotonic()
+    bad: list[str] = []
+    counts: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    directives: Counter[str] = Counter()
+    drawn: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    todo = (Job(seed + k, schedules) for k in range(programs))
+    for k, result in enumerate(run_all(work, todo, jobs), 1):
+        match result:
+            case Died(job=job, why=why):
+                counts["crashed"] += 1
+                bad.append(f"seed {job.seed}: {why}")
+                print(bad[-1], flush=True)
+            case Outcome():
+                counts[result.status] += 1
+                counts["runs"] += result.runs
+                directives.update(result.refusals)
+                drawn.update(result.drawn)
+                seen.update(result.seen)
+                seconds.update(result.seconds)
+                if result.status == "refused":
+                    refused[result.message] += 1
+                elif result.status != "ok":
+                    bad.append(f"seed {result.seed}: {result.status}: {result.message}\n{result.schedule}")
+                    print(bad[-1], flush=True)
+        if k % 100 == 0:
+            print(f"{k} programs, {time.monotonic() - start:.0f} s, {len(bad)} bad", file=sys.stderr, flush=True)
+    print(table(drawn, seen))
+    print(f"{sum(refused.values())} programs or calls refused:")
+    for message, n in refused.most_common(12):
+        print(f"  {n:5d}  {message[:140]}")
+    print("directives refused: " + ", ".join(f"{word} {n}" for word, n in directives.most_common()))
+    if times:
+        print("seconds: " + ", ".join(f"{what} {s:.0f}" for what, s in seconds.most_common()))
+    print(
+        f"{programs} programs by {schedules} schedules: {counts['runs']} runs compared, {counts['ok']} programs the same "
+        f"to the bit, {counts['wrong']} mismatches, {counts['error']} errors, {counts['crashed']} crashes, "
+        f"{time.monotonic() - start:.0f} s"
+    )  # fmt: skip
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

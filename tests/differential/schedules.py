@@ -1,0 +1,116 @@
+"""Random schedules: directives drawn one by one, and kept where the whole is still proved."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from stax.algorithm.nodes import Func, Pipeline
+from stax.bounds.infer import Regions
+from stax.errors import StaxError, UserError
+from stax.expr.walk import reads
+from stax.legality.check import check as prove
+from stax.schedule.directives import Line, StageRef, make
+from stax.schedule.schedule import Schedule
+
+if TYPE_CHECKING:
+    from tests.differential.compare import Outcome
+
+SPLITS = (1, 2, 3, 4, 5, 7, 8, 16)
+LANES = (2, 3, 4, 5, 7, 8, 16, 17)
+
+
+def draw_lines(rng: Random, pipeline: Pipeline, regions: Regions, outcome: Outcome | None = None) -> tuple[Line, ...]:
+    """Return the lines of a legal schedule."""
+    schedule = Schedule(pipeline)
+    fresh = 0
+    for _ in range(rng.choice((2, 3, 4, 5, 6, 7, 8))):
+        fresh += 1
+        lines = _directive(rng, pipeline, schedule, f"v{fresh}")
+        if not lines:
+            continue
+        word = type(lines[-1].directive).__name__
+        kept = schedule.lines
+        try:
+            for line in lines:
+                schedule.say(line)
+            prove(pipeline, schedule.lines, regions)
+        except UserError as error:
+            if outcome is not None:
+                key = f"{word}: {type(error).__name__}"
+                outcome.refusals[key] = outcome.refusals.get(key, 0) + 1
+            schedule = Schedule.of(pipeline, kept)
+    return schedule.lines
+
+
+def _readers(pipeline: Pipeline, name: str) -> list[StageRef]:
+    found: list[StageRef] = []
+    for f in pipeline.funcs:
+        stages = [list(f.values), *([*u.values, *u.index, *([] if u.where is None else [u.where])] for u in f.updates)]
+        for k, roots in enumerate(stages):
+            if f.name != name and any(r.source == name for r in reads(roots)):
+                found.append(StageRef(f.name, k))
+    return found
+
+
+def _directive(rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str) -> list[Line]:
+    f: Func = rng.choice(pipeline.funcs)
+    ref = StageRef(f.name, rng.randint(0, len(f.updates)))
+    loops = [loop.name for loop in schedule.nest(ref).loops]
+
+    def said(word: str, *args: object, at: StageRef = ref, **named: object) -> Line:
+        return Line(at, make(word, args, named))  # type: ignore[arg-type]
+
+    place = StageRef(f.name)
+    others = _readers(pipeline, f.name)
+    if rng.random() < 0.35 and f.name not in pipeline.outputs and others:
+        kind = rng.random()
+        if kind < 0.12 and not f.updates:
+            return [said("inline", at=place)]
+        if kind < 0.22:
+            return [said("compute_root", at=place)]
+        reader = rng.choice(others)
+        outer = [loop.name for loop in schedule.nest(reader).loops]
+        if not outer:
+            return []
+        d = rng.randrange(len(outer))
+        w = rng.randint(0, d)
+        if kind < 0.55:
+            return [said("compute_at", reader, outer[d], at=place)]
+        if kind < 0.75:
+            return [said("compute_at", reader, outer[d], at=place, store=outer[w])]
+        if kind < 0.9:
+            return [said("compute_at", reader, outer[d], at=place), said("store_at", reader, outer[w], at=place)]
+        return [said("compute_at", reader, outer[d], at=place), said("store_root", at=place)]
+    if not loops:
+        return []
+    v = rng.choice(loops)
+    word = rng.choice(("split", "tile", "fuse", "reorder", "vectorize", "vectorize", "parallel", "unroll", "unroll"))
+    match word:
+        case "split":
+            return [said("split", v, f"{fresh}o", rng.choice((f"{fresh}i", v)), rng.choice(SPLITS))]
+        case "tile":
+            if len(loops) < 2:
+                return []
+            at = rng.randrange(len(loops) - 1)
+            two = (loops[at], loops[at + 1])
+            outers, inners = (f"{fresh}o", f"{fresh}p"), (f"{fresh}i", f"{fresh}j")
+            return [said("tile", two, outers, inners, (rng.choice(SPLITS), rng.choice(SPLITS)))]
+        case "fuse":
+            if len(loops) < 2:
+                return []
+            at = rng.randrange(len(loops) - 1)
+            return [said("fuse", loops[at], loops[at + 1], fresh)]
+        case "reorder":
+            some = rng.sample(loops, rng.randint(2, len(loops))) if len(loops) > 1 else []
+            return [said("reorder", *some)] if some else []
+        case "vectorize":
+            last = loops[-1] if rng.random() < 0.6 else v
+            return [said("vectorize", last, *((rng.choice(LANES),) if rng.random() < 0.9 else ()))]
+        case "parallel":
+            return [said("parallel", v, *((rng.choice((1, 2, 3, 4)),) if rng.random() < 0.5 else ()))]
+        case _:
+            return [said("unroll", v, *((rng.choice((1, 2, 3, 4, 8)),) if rng.random() < 0.9 else ()))]
+
+
+__all__ = ["StaxError", "draw_lines"]

@@ -1,0 +1,26 @@
+"""What a worker does for a seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.differential.compare import Outcome, run
+from tests.differential.generate import draw
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    seed: int
+    schedules: int
+
+
+def work(job: Job) -> Outcome:
+    """Return what became of the program of a seed."""
+    with np.errstate(all="ignore"):
+        try:
+            drawn = draw(job.seed)
+        except Exception as error:
+            return Outcome(job.seed, "error", f"drawing: {type(error).__name__}: {error}")
+        return run(drawn, job.schedules)
