@@ -75,7 +75,9 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help=".npy, .npz or an image; else a summary")] = None,
     schedule: ScheduleFile = None,
-    shape: Annotated[str | None, typer.Option("--shape", help="extents of the output, such as 480,640")] = None,
+    shape: Annotated[
+        list[str] | None, typer.Option("--shape", help="extents such as 480,640: once for each output")
+    ] = None,
     threads: Threads = None,
     fp: Fp = None,
     strict: Strict = False,
@@ -83,7 +85,7 @@ def run(
     """Compile a program and call it on files."""
     from stax.cli.run import run_program
 
-    run_program(program, given or [], out, schedule, shape, threads, fp, strict)
+    run_program(program, given or [], out, schedule, shape or [], threads, fp, strict)
 
 
 @app.command()

@@ -21,7 +21,7 @@ def run_program(
     given: list[str],
     out: Path | None,
     schedule: Path | None,
-    shape: str | None,
+    shape: list[str],
     threads: int | None,
     fp: str | None,
     strict: bool,
@@ -32,9 +32,9 @@ def run_program(
     kernel = compile_(outputs, chosen, fp=fp, strict_native=strict)
     typer.echo(kernel.signature)
     arguments = dict(_argument(kernel, text) for text in given)
-    extents = None if shape is None else _shape(shape)
+    extents = tuple(_shape(text) for text in shape)
     start = time.perf_counter()
-    found = kernel(**arguments, shape=extents, threads=threads)
+    found = kernel(**arguments, shape=extents[0] if len(extents) == 1 else extents or None, threads=threads)
     took = time.perf_counter() - start
     names = tuple(b for o in kernel.signature.outputs for b in o.buffers)
     arrays = tuple(_flat(found))
@@ -50,6 +50,8 @@ def _argument(kernel: Kernel, text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
         raise ArgumentError(f"--input {text} has no value", hint="--input NAME=VALUE")
+    if name not in kernel.signature.arguments:
+        raise ArgumentError(f"the program has no argument `{name}`", [], [f"it is {kernel.signature}"])
     if name in {s.name for s in kernel.signature.scalars}:
         return name, _number(name, value)
     return name, read_array(Path(value))
