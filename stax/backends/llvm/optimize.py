@@ -19,7 +19,7 @@ _INTRINSICS = frozenset({
     "ssub.sat", "trunc", "uadd.sat", "umax", "umin", "usub.sat",
     *(f"vector.reduce.{name}" for name in _REDUCTIONS),
 })  # fmt: skip
-_CALLED = re.compile(r"^declare .*?@llvm\.([a-z_.]+?)(?:\.(?:v\d+)?[ifp]\d+)*\(", re.MULTILINE)
+_CALLED = re.compile(r"@llvm\.([\w.]+?)(?:\.(?:v\d+)?(?:i|f|p)\d+)*\(")
 
 
 def compile_text(text: str, target: Target) -> bytes:
@@ -28,8 +28,8 @@ def compile_text(text: str, target: Target) -> bytes:
     Raises BackendError, in LLVM's words, where the text is not what LLVM takes.
     """
     unknown = sorted(set(_CALLED.findall(text)) - _INTRINSICS)
-    if unknown:  # LLVM aborts the process on some of what it cannot lower, so only what is known goes there
-        raise BackendError(f"the LLVM printer does not use llvm.{unknown[0]}")
+    if unknown or "vscale" in text:  # LLVM aborts the process on some of what it cannot lower
+        raise BackendError(f"no text for LLVM may use {f'llvm.{unknown[0]}' if unknown else 'vectors of unknown size'}")
     from llvmlite import binding
 
     machine = _machine(target)

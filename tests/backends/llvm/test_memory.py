@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import pytest
 
 from stax import dtypes
 from stax.backends.artifact import Facts
+from stax.backends.llvm.module import emit
 from stax.dtypes import ALL, DType
 from stax.expr import build
 from stax.expr.nodes import INDEX, Axis, BinaryOp, Cast, Const, Expr, Load, Ramp
 from stax.loops.nodes import Program, Role, Store
 from stax.target import Target
-from tests.backends.llvm.harness import HOST, Array, buffer, check, loop, program, size
+from tests.backends.llvm.harness import HOST, Array, buffer, check, facts_of, loop, program, size
 
 PLAIN = Target("x86_64-unknown-linux-gnu", "x86-64", "+sse2", 16, 1)
 AVX2 = Target("x86_64-unknown-linux-gnu", "x86-64-v3", "+avx,+avx2,+fma,+f16c", 32, 1)
@@ -52,24 +57,41 @@ def test_a_masked_tail_touches_nothing_else(dtype: DType, target: Target) -> Non
         )
 
 
-@TARGETS
-@pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.float32], ids=str)
-def test_a_masked_load_reads_no_page_beyond(dtype: DType, target: Target) -> None:
-    """The array ends where its page ends, and the next page cannot be read."""
-    import ctypes
-    import mmap
-
+@pytest.fixture
+def page_end() -> Iterator[Callable[[DType, int], Array]]:
+    """Give arrays that end where the next page cannot be read."""
     page = mmap.PAGESIZE
     room = mmap.mmap(-1, 2 * page)
     base = ctypes.addressof(ctypes.c_char.from_buffer(room))
     protect = ctypes.CDLL(None).mprotect
     protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     assert protect(base + page, page, 0) == 0
-    n = 21
-    a = np.frombuffer(room, dtype.dtype, n, page - n * dtype.size_bytes)
-    a[:] = values(dtype, n)
-    check(tail(dtype), {"a": a, "out": np.zeros(n, dtype.dtype)}, target=target)
+
+    def make(dtype: DType, n: int) -> Array:
+        a = np.frombuffer(room, dtype.dtype, n, page - n * dtype.size_bytes)
+        a[:] = values(dtype, n)
+        return a
+
+    yield make
     assert protect(base + page, page, 3) == 0
+
+
+@TARGETS
+@pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.float32], ids=str)
+def test_a_masked_load_reads_no_page_beyond(
+    dtype: DType, target: Target, page_end: Callable[[DType, int], Array]
+) -> None:
+    check(tail(dtype), {"a": page_end(dtype, 21), "out": np.zeros(21, dtype.dtype)}, target=target)
+
+
+@pytest.mark.parametrize("slope", [2, 3, 4])
+def test_lanes_apart_are_loaded_without_what_lies_beyond(slope: int, page_end: Callable[[DType, int], Array]) -> None:
+    load = Load(dtypes.float32, "a", (lanes(0, slope),), axes=V)
+    buffers = [buffer("a", dtypes.float32), buffer("out", dtypes.float32, role=Role.OUTPUT)]
+    p = program(buffers, Store("out", (lanes(0),), load), axes=V)
+    arrays = {"a": page_end(dtypes.float32, 15 * slope + 1), "out": np.zeros(16, np.float32)}
+    assert "load <16 x float>" in emit(p, facts_of(p, arrays), HOST)
+    check(p, arrays)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.int16, dtypes.bool_, dtypes.float32, dtypes.float64], ids=str)
