@@ -28,7 +28,7 @@ Box = tuple[Interval, ...]
 
 @dataclass(frozen=True, slots=True)
 class RegionCheck:
-    """`cond` over sizes and Params must hold before anything runs: `stage` needs `lo..hi` of dimension `dim` of `source`.
+    """`cond` over sizes and Params must hold before anything runs: `stage` needs `lo..hi` of a dimension of `source`.
 
     `size` is the extent there is.
     """
@@ -141,6 +141,8 @@ class _Inference:
     def _place(self, funcs: list[Func]) -> None:
         """Fix the boxes of Funcs that read only each other, and pass on what they need."""
         names = {f.name for f in funcs}
+        if len(funcs) > 1:
+            self._ask_each_other(funcs)
         for f in funcs:
             self._box(f)
         for f in funcs:
@@ -149,6 +151,31 @@ class _Inference:
                 bounder = Bounder(self.algebra, ranges, Prover(self.algebra, {}, self.at_least), self._of_read)
                 for access in made:
                     self._pass_on(f, access, ranges, bounder, access.source in names)
+
+    def _ask_each_other(self, funcs: list[Func]) -> None:
+        """Let each member of a group be asked for what the others need of it."""
+        members = {f.name: f for f in funcs}
+        for f in [f for _ in funcs for f in funcs]:
+            for access in (a for made in self.found[f.name] for a in made):
+                source = members.get(access.source)
+                if source is None or source is f:
+                    continue
+                asked = self.demand.setdefault(source.name, [None] * len(source.dims))
+                for d, index in enumerate(access.index):
+                    name = self.algebra.name(index)
+                    here = name is not None and name == source.dims[d] and name in f.dims
+                    needed = self._asked(f, f.dims.index(name)) if here and name else self._whole(source, d)
+                    if needed is not None:
+                        asked[d] = self._hull(asked[d], needed)
+
+    def _asked(self, f: Func, d: int) -> Interval | None:
+        extent = whole_extent(self.context(), f, d)
+        asked = self.demand.get(f.name)
+        return Interval(Affine(0), extent - 1) if extent is not None else asked[d] if asked else None
+
+    def _whole(self, f: Func, d: int) -> Interval | None:
+        extent = f.shape[d] if f.shape else None
+        return None if extent is None else Interval(Affine(0), self.algebra.of(extent) - 1)
 
     def _box(self, f: Func) -> None:
         asked = self.demand.get(f.name, [None] * len(f.dims))

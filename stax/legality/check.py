@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from stax.algorithm.inline import inline
 from stax.algorithm.nodes import Func, Pipeline
-from stax.bounds.accesses import Access
+from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name, stage_ranges
 from stax.errors import LegalityError, ScheduleError
-from stax.expr.affine import Affine, Interval, Prover, Ranges
+from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
 from stax.legality.order import check_order
 from stax.loops.nodes import LoopKind
 from stax.schedule.default import complete
@@ -53,10 +53,30 @@ def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError) ->
 def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None) -> Legal:
     resolved = resolve(pipeline, complete(pipeline, said))
     gone = frozenset(name for name, p in resolved.placements.items() if isinstance(p, Inline))
+    _inline_keeps_reads_inside(pipeline, gone)
     smaller = inline(pipeline, gone)
     if gone or regions is None:
         regions = infer(smaller)
     return _Check(smaller, resolved, regions).run()
+
+
+def _inline_keeps_reads_inside(pipeline: Pipeline, gone: frozenset[str]) -> None:
+    """Refuse to inline at data what conditions on positions keep inside: there, they are conditions on data."""
+    algebra = Algebra()
+    narrow: set[str] = set()
+    for f in pipeline.funcs if gone else ():
+        for stage in range(len(f.updates) + 1):
+            found = accesses(f, stage, algebra)
+            for access in found:
+                if access.source in narrow and at_data(access, algebra):
+                    raise LegalityError(
+                        f"`{access.source}` cannot be inlined into `{stage_name(f.name, stage)}`, which reads it at "
+                        "data: its own reads stay inside by conditions on positions",
+                        [(access.read.span if access.read else None, "read here")],
+                        hint=f"s[{access.source!r}].compute_root()",
+                    )
+            if f.name in gone and (kept_inside(found) or any(a.source in narrow for a in found)):
+                narrow.add(f.name)
 
 
 class _Check:
@@ -78,6 +98,8 @@ class _Check:
         grouped = {name for group in self.pipeline.groups for name in group}
         for f in reversed(self.pipeline.funcs):
             place = self.resolved.placements.get(f.name, AtRoot())
+            if isinstance(place, At) and place.consumer.func not in self.paths:
+                raise LegalityError(f"`{f.name}` is computed in loops of `{place.consumer}`, which is inlined")
             if isinstance(place, At) and (f.name in grouped or f.name in self.pipeline.outputs):
                 what = "is an output" if f.name in self.pipeline.outputs else "reads Funcs that read it"
                 raise LegalityError(f"`{f.name}` {what}, so it is computed whole, not at a loop of `{place.consumer}`")
