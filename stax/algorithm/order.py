@@ -44,8 +44,7 @@ def order_self(func: Func, limits: Limits) -> Func:
         unknown = next((s for s, sign in zip(left, signs, strict=True) if sign is None), None)
         if unknown is not None:
             raise UnsupportedError(
-                f"a recurrence that reads `{func.name}` at an index that is not a fixed step away along `{dim}` "
-                "comes with a later version",
+                f"a recurrence that reads `{func.name}` at no fixed step along `{dim}` comes with a later version",
                 [(unknown.read.span, "read here"), (func.span, "while this is defined")],
                 (),
                 "reads one or more whole steps earlier in an outer dim may be anywhere in the inner ones",

@@ -287,7 +287,7 @@ def _may_be_empty(op: str, domain: RDom, remedy: str) -> None:
     refuse(
         f"{op} over {domain!r}, which may have no point",
         word="this has no value over nothing",
-        hint=f"give {remedy}; or fix the extent: Input(name, dtype, (None, 8)), Param(name, dtype, low=1)",
+        hint=f"give {remedy}; or fix the extent: Input(..., (None, 8)), Param(..., low=1)",
     )
 
 

@@ -530,7 +530,7 @@ f[x] = f[x // 2] + 1
 freeze(f)
 """,
         r"""
-UnsupportedError: a recurrence that reads `f` at an index that is not a fixed step away along `x` comes with a later version
+UnsupportedError: a recurrence that reads `f` at no fixed step along `x` comes with a later version
   program.py:4
      4 | f[x] = f[x // 2] + 1
        |        ^^^^^^^^^ read here
@@ -698,7 +698,7 @@ DefinitionError: max over RDom('r', k), which may have no point
   program.py:3
      3 | sx.max(a[r], over=r)
        | ^^^^^^^^^^^^^^^^^^^^ this has no value over nothing
-  hint: give initial=, the value over nothing; or fix the extent: Input(name, dtype, (None, 8)), Param(name, dtype, low=1)""",
+  hint: give initial=, the value over nothing; or fix the extent: Input(..., (None, 8)), Param(..., low=1)""",
     ),
     (
         "an argmax under a condition",
@@ -712,7 +712,7 @@ DefinitionError: argmax over RDom('r', k), which may have no point
   program.py:3
      3 | sx.argmax(a[r], over=r)
        | ^^^^^^^^^^^^^^^^^^^^^^^ this has no value over nothing
-  hint: give initial=, the position over nothing; or fix the extent: Input(name, dtype, (None, 8)), Param(name, dtype, low=1)""",
+  hint: give initial=, the position over nothing; or fix the extent: Input(..., (None, 8)), Param(..., low=1)""",
     ),
     (
         "a reduction over a Var",
@@ -801,7 +801,7 @@ DefinitionError: 'r.y' is no name of a Var
   program.py:1
      1 | sx.Var("r.y")
        | ^^^^^^^^^^^^^ here
-  hint: a name is text without `.`""",
+  hint: a name is text without `.` and `′`""",
     ),
     (
         "a type that stax lacks",
