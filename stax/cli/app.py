@@ -117,7 +117,7 @@ def schedule(
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(
-    ctx: typer.Context, name: Annotated[str, typer.Argument(help="b4: against Halide; b5: time to compile")]
+    ctx: typer.Context, name: Annotated[str, typer.Argument(help="b4: beside Halide; b5: time to compile; imports")]
 ) -> None:
     """Run a benchmark of the source checkout; further options are its own."""
     from stax.cli.bench import run_bench
