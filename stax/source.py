@@ -29,7 +29,7 @@ class Span:
 
 def here() -> Span | None:
     """Return the place in the nearest frame outside stax."""
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     if frame is None:

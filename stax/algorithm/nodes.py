@@ -120,6 +120,15 @@ class Pipeline:
         raise KeyError(name)
 
 
+MARK = "\N{PRIME}"
+"""Stands in the names that the compiler makes, and in none that users give."""
+
+
 def origin_name(output: str, dim: int) -> str:
     """Return the name of the Param that holds the index of element 0 of an output."""
-    return f"{output}.origin.{dim}"
+    return f"{output}{MARK}origin{dim}"
+
+
+def part_name(func: str, parts: int, part: int) -> str:
+    """Return the name of the buffer of a part: the Func's own where it has one part."""
+    return func if parts == 1 else f"{func}{MARK}{part}"

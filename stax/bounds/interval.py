@@ -13,6 +13,7 @@ from stax.bounds.accesses import Facts
 from stax.expr.affine import EVERYTHING, Affine, Algebra, Interval, Prover, Ranges
 from stax.expr.nodes import Binary, BinaryOp, Cast, Const, Expr, Local, Param, Read, Select, Size, Var
 from stax.expr.value_range import ValueRange, of_dtype, value_ranges
+from stax.expr.walk import postorder
 
 
 class Bounder:
@@ -112,8 +113,16 @@ class Bounder:
                 return Interval(lo, hi)
             case Cast(value=value):
                 return self._value(value)
+            case _ if self._stands_still(atom):
+                return Interval(exact, exact)
             case _:
                 return self._value(atom)
+
+    def _stands_still(self, atom: Expr) -> bool:
+        """Return whether `atom` depends on no variable with a range, and on no data."""
+        return not any(
+            isinstance(n, Read) or (isinstance(n, Var | Local) and n.name in self._ranges) for n in postorder((atom,))
+        )
 
     def _of(self, expr: Expr) -> Interval:
         return self._plain(self._algebra.of(expr))

@@ -87,6 +87,7 @@ class _Check:
         self.placed: dict[str, Placed] = {}
         self.paths: dict[str, Path] = {}
         self.points: dict[StageRef, Points] = {}
+        self.taken: set[str] = set()
         self.readers: dict[str, list[tuple[Func, int, Access]]] = {}
         for f in pipeline.funcs:
             for stage, found in enumerate(self.context.accesses[f.name]):
@@ -179,6 +180,14 @@ class _Check:
             for d, index in enumerate(access.index):
                 found = self._without(bounder.interval(index, access.facts), inner, outer)
                 asked[d] = hull(prover, asked[d], found)
+        if any(i is not None and (i.lo is None or i.hi is None) for i in asked):
+            last, at = path[-1] if path else (StageRef(f.name), 0)
+            raise LegalityError(
+                f"what `{f.name}` needs inside loop `{self.points[last].loops[at].loop.name}` of `{last}` has no bound "
+                "that is seen",
+                [(f.span, "defined here")],
+                hint="compute it and keep it at the same loop, or at another one",
+            )
         return box_of(self.context, f, asked, prover, outer)
 
     def _loops(self, f: Func, stage: int) -> Points:
@@ -217,7 +226,7 @@ class _Check:
                 roots.append(Root(dim, expr(i.lo), expr(i.hi - i.lo + 1)))
         if stage:
             roots += [Root(r.name, expr(of(r.lo)), expr(of(r.hi) - of(r.lo))) for r in f.updates[stage - 1].domain]
-        found = points(nest, tuple(roots), str(ref), f.backwards if stage == 0 else frozenset())
+        found = points(nest, tuple(roots), str(ref), f.backwards if stage == 0 else frozenset(), self.taken)
         self.points[ref] = found
         for loop in found.loops:
             most = {LoopKind.VECTOR: MOST_LANES, LoopKind.UNROLL: MOST_COPIES}.get(loop.loop.kind)
@@ -232,7 +241,7 @@ class _Check:
 
     def _steps_first(self, f: Func) -> None:
         found = self.points[StageRef(f.name, 0)]
-        if found.leaves(f.dims[0]) != {0} or found.loops[0].loop.kind is not LoopKind.SERIAL:
+        if found.leaves(f.dims[0]) != frozenset({0}) or found.loops[0].loop.kind is not LoopKind.SERIAL:
             raise LegalityError(
                 f"`{f.name}` is stepped together with Funcs that read it: loop `{f.dims[0]}` stays outermost and serial"
             )

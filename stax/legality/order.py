@@ -112,12 +112,18 @@ def _serial(f: Func, who: str, chain: Chain, points: Points, stage: int) -> None
     if not points.in_order(chain.first):
         raise LegalityError(
             f"the loops of `{chain.first}` in `{who}` no longer run in order",
-            _places(f, chain, stage), _fact(f, chain, stage), "keep the outer part of a split outside its inner part")  # fmt: skip
+            _places(f, chain, stage),
+            _fact(f, chain, stage),
+            "keep the outer part of a split outside its inner part",
+        )
     for other in sorted(chain.then):
         if max(mine) >= min(points.leaves(other)):
             raise LegalityError(
                 f"running `{other}` outside `{chain.first}` would change the values of `{who}`",
-                _places(f, chain, stage), _fact(f, chain, stage), f"keep the loops of `{chain.first}` outermost")  # fmt: skip
+                _places(f, chain, stage),
+                _fact(f, chain, stage),
+                f"keep the loops of `{chain.first}` outermost",
+            )
 
 
 def _places(f: Func, chain: Chain, stage: int) -> list[Place]:

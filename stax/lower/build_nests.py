@@ -12,7 +12,7 @@ Gives: loops from 0 over `index`; loads masked where a condition keeps them insi
 
 from __future__ import annotations
 
-from stax.algorithm.nodes import Func, Update, origin_name
+from stax.algorithm.nodes import MARK, Func, Update, origin_name, part_name
 from stax.bounds.accesses import Fact, Facts, contexts
 from stax.bounds.infer import output_interval, stage_ranges
 from stax.dtypes import int64
@@ -38,7 +38,7 @@ def build_nests(legal: Legal, name: str = "kernel") -> Program:
         f = pipeline.func(out)
         for part in range(len(f.dtypes)):
             shape = tuple(Size(INDEX, out, d) for d in range(len(f.dims)))
-            buffers.append(Buffer(part_name(f, part), f.dtypes[part], shape, Role.OUTPUT))
+            buffers.append(Buffer(_part(f, part), f.dtypes[part], shape, Role.OUTPUT))
     sizes = {(b.name, d): s for b in buffers for d, s in enumerate(b.shape) if isinstance(s, Size)}
     scalars: list[Param | Size] = [Param(s.dtype, s.name) for s in pipeline.scalars]
     if pipeline.origins:
@@ -51,11 +51,6 @@ def build_nests(legal: Legal, name: str = "kernel") -> Program:
             seen.add((size.array, size.dim))
             scalars.append(size)
     return Program(name, tuple(buffers), tuple(scalars), body)
-
-
-def part_name(f: Func, part: int) -> str:
-    """Return the name of the buffer of a part: the Func's own where it has one part."""
-    return f.name if len(f.dtypes) == 1 else f"{f.name}.{part}"
 
 
 def _argument(name: str, dtype: str, rank: int, role: Role, builder: _Builder) -> Buffer:
@@ -102,7 +97,7 @@ class _Builder:
         return tuple(output_interval(self.legal.regions.context, f, d) for d in range(len(f.dims)))
 
     def _buffer(self, f: Func, part: int) -> str:
-        return part_name(f, part) + (".whole" if f.name in self.copied else "")
+        return _part(f, part) + (f"{MARK}whole" if f.name in self.copied else "")
 
     def _storage(self, f: Func) -> list[Stmt]:
         shape = tuple(self.algebra.expr(self._extent(i)) for i in self.legal.placed[f.name].kept)
@@ -117,12 +112,12 @@ class _Builder:
         """Return the copy of an output's box out of storage that others read beyond it."""
         out: list[Stmt] = []
         for part, dtype in enumerate(f.dtypes):
-            names = [build.local(f"{f.name}.copy{part}.{dim}") for dim in f.dims]
+            names = [build.local(f"{f.name}{MARK}copy{part}.{dim}") for dim in f.dims]
             index = tuple(
                 self.algebra.expr(self.algebra.of(n) + _lo(own) - _lo(i))
                 for n, own, i in zip(names, self._own_box(f.name), self.legal.placed[f.name].kept, strict=True)
             )
-            body = Block((Store(part_name(f, part), tuple(names), Load(dtype, self._buffer(f, part), index)),))
+            body = Block((Store(_part(f, part), tuple(names), Load(dtype, self._buffer(f, part), index)),))
             for d, n in reversed(list(enumerate(names))):
                 body = Block((For(n, build.index(0), Size(INDEX, f.name, d), LoopKind.SERIAL, body),))
             out += body.stmts
@@ -136,7 +131,7 @@ class _Builder:
 
     def _group(self, group: tuple[str, ...]) -> list[Stmt]:
         """Return one serial loop over dim 0 of all members, each inside where it has that step."""
-        step = build.local(f"{group[-1]}.step")
+        step = build.local(f"{group[-1]}{MARK}step")
         los = [_lo(self.legal.placed[n].box[0]) for n in group]
         his = [_hi(self.legal.placed[n].box[0]) for n in group]
         prover = Prover(self.algebra, {}, self.legal.regions.context.at_least)
@@ -207,7 +202,7 @@ class _Builder:
         results = list(lowered[: len(values)])
         if len(results) > 1:
             for part, value in enumerate(results):
-                name = build.local(f"{ref}.value{part}", value.dtype)
+                name = build.local(f"{ref}{MARK}value{part}", value.dtype)
                 stmts.append(Let(name, value))
                 results[part] = name
         for part, value in enumerate(results):
@@ -289,6 +284,10 @@ def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:
             return build.cast(Size(INDEX, node.array, node.dim), node.dtype)
         case _:
             return node
+
+
+def _part(f: Func, part: int) -> str:
+    return part_name(f.name, len(f.dtypes), part)
 
 
 def _lo(i: Interval) -> Affine:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stax.algorithm.nodes import MARK
 from stax.expr.nodes import Expr, Load, Local
 from stax.expr.number import Numbering
 from stax.expr.walk import names, postorder
@@ -72,7 +73,7 @@ def _cell(loop: For, store: Store) -> tuple[For, Store] | None:
                 plain = not node.mask and node.axes == axes and [numbering.of(i) for i in node.index] == own
                 if not plain or k > at:
                     return None
-    acc = Local(store.value.dtype, f"{loop.var.name}.{store.buffer}.acc", axes=axes)
+    acc = Local(store.value.dtype, f"{loop.var.name}{MARK}{store.buffer}", axes=axes)
     first = Load(store.value.dtype, store.buffer, store.index, axes=axes)
 
     def rule(node: Expr) -> Expr:

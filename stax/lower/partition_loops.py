@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from stax.algorithm.nodes import MARK
 from stax.bounds.interval import Bounder, plain_read
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval
@@ -121,7 +122,7 @@ class _Cutter:
         if scope.prover.less_equal(end, start):
             return Block()
         self.copies += 1
-        copy = copy_with_fresh_names(loop, f".{self.copies}")
+        copy = copy_with_fresh_names(loop, f"{MARK}{self.copies}")
         assert isinstance(copy, For)
         expr = self.algebra.expr
         inner = scope.inside(copy.var, *known)
@@ -185,8 +186,8 @@ class _Cutter:
     def _branch(self, loop: For, first: Affine, last: Affine, lo: Affine, hi: Affine, scope: Scope) -> Block:
         """Return a parallel `loop` whose body asks whether its iteration is a steady one."""
         self.copies += 2
-        steady = copy_with_fresh_names(loop.body, f".{self.copies - 1}")
-        other = copy_with_fresh_names(loop.body, f".{self.copies}")
+        steady = copy_with_fresh_names(loop.body, f"{MARK}{self.copies - 1}")
+        other = copy_with_fresh_names(loop.body, f"{MARK}{self.copies}")
         expr = self.algebra.expr
         cond = build.const(True, build.less(build.index(0), 1).dtype)
         if first != lo:

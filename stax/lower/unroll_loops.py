@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stax.algorithm.nodes import MARK
 from stax.expr import build
 from stax.loops.nodes import For, LoopKind, Program, Stmt
 from stax.loops.walk import as_block, copy_with_fresh_names, nodes, rewrite_statements, substitute
@@ -32,7 +33,7 @@ def _unroll(stmt: Stmt) -> Stmt:
                 return replace(stmt, kind=LoopKind.SERIAL)
             steps = reversed(range(count)) if stmt.down else range(count)
             copies = [
-                substitute(copy_with_fresh_names(stmt.body, f".{k}"), {stmt.var.name: build.add(stmt.start, k)})
+                substitute(copy_with_fresh_names(stmt.body, f"{MARK}u{k}"), {stmt.var.name: build.add(stmt.start, k)})
                 for k in steps
             ]
             return as_block(*copies)

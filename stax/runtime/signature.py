@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from stax.algorithm.nodes import Input, Scalar, Table
+from stax.algorithm.nodes import Input, Scalar, Table, part_name
 from stax.dtypes import DType
 from stax.expr.nodes import Binary, BinaryOp, Call, Cast, Const, Expr, Param, Size
 from stax.source import Span
@@ -16,7 +16,7 @@ class Output:
     """One Func that is returned, an array for each of its parts.
 
     `shape` holds, per dim, the inferred extent over Sizes of inputs and Params, or None where the call must give it.
-    The arrays are buffers `name`, or `name.0`, `name.1`, ... where there are several parts; all parts have the sizes
+    The arrays are the buffers `part_name` gives; all parts have the sizes
     `Size(name, dim)`.
     `origin` names, per dim, the int64 Param that holds the index of element 0; empty where it is fixed at 0.
     """
@@ -31,9 +31,7 @@ class Output:
     @property
     def buffers(self) -> tuple[str, ...]:
         """The names of its arrays, one a part."""
-        if len(self.dtypes) == 1:
-            return (self.name,)
-        return tuple(f"{self.name}.{k}" for k in range(len(self.dtypes)))
+        return tuple(part_name(self.name, len(self.dtypes), k) for k in range(len(self.dtypes)))
 
 
 class CheckKind(Enum):

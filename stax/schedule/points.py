@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stax.algorithm.nodes import MARK
 from stax.errors import UnsupportedError
 from stax.expr import build
 from stax.expr.nodes import Expr, Local
@@ -58,12 +59,12 @@ class Points:
         return self._tree.in_order(self._tree.roots[root])
 
 
-def points(nest: Nest, roots: tuple[Root, ...], stage: str, backwards: frozenset[str]) -> Points:
-    """Return the points of `nest`; `stage` begins the names of its loop variables.
+def points(nest: Nest, roots: tuple[Root, ...], stage: str, backwards: frozenset[str], taken: set[str]) -> Points:
+    """Return the points of `nest`; `stage` begins the names of its loop variables, which are added to `taken`.
 
     Raises UnsupportedError where a loop would stand outside another that its own extent depends on.
     """
-    tree = _Tree(nest, roots, stage)
+    tree = _Tree(nest, roots, stage, taken)
     down = [
         any(r in backwards and at in tree.leaves(tree.roots[r]) for r in nest.roots) for at in range(len(nest.loops))
     ]
@@ -83,7 +84,7 @@ def points(nest: Nest, roots: tuple[Root, ...], stage: str, backwards: frozenset
 class _Tree:
     """The names of a nest told apart: a node is a name from the directive that makes it to the one that consumes it."""
 
-    def __init__(self, nest: Nest, roots: tuple[Root, ...], stage: str) -> None:
+    def __init__(self, nest: Nest, roots: tuple[Root, ...], stage: str, taken: set[str]) -> None:
         self.roots: dict[str, int] = {}
         self.used: dict[int, tuple[Split | Fuse, tuple[int, ...]]] = {}
         self._extent: dict[int, Expr] = {}
@@ -108,7 +109,7 @@ class _Tree:
                     for one in pair:
                         self.used[one] = (step, (*pair, fused))
         self.final = [alive[loop.name] for loop in nest.loops]
-        self.locals = [build.local(f"{stage}.{loop.name}") for loop in nest.loops]
+        self.locals = [build.local(_fresh(f"{stage}.{loop.name}", taken)) for loop in nest.loops]
         self._leaf = {node: at for at, node in enumerate(self.final)}
         self._leaves: dict[int, frozenset[int]] = {}
         self._values: dict[int, Expr] = {}
@@ -249,3 +250,10 @@ class _Tree:
         lo = build.add(build.mul(lo_out, step.factor), lo_in)
         hi = build.add(build.mul(hi_out, step.factor), hi_in)
         return lo, build.minimum(hi, build.sub(self.extent(node), 1))
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += MARK
+    taken.add(name)
+    return name

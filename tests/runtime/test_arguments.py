@@ -365,8 +365,8 @@ class TestOutputs:
 
     def test_the_parts_are_buffers_of_one_size(self) -> None:
         bound = self.several.bind([FLAT], {})
-        assert set(bound.arrays) == {"a", "f", "g.0", "g.1"}
-        assert bound.sizes["g"] == bound.sizes["g.1"] == (3,)
+        assert set(bound.arrays) == {"a", "f", "g′0", "g′1"}
+        assert bound.sizes["g"] == bound.sizes["g′1"] == (3,)
 
     def test_tuples_go_in_and_none_is_allocated(self) -> None:
         f, g1 = np.zeros(12, np.float32), np.zeros(3, np.int64)
@@ -387,9 +387,9 @@ class TestOutputs:
             ((None, FLAT), "one for each of the 2 parts of `g`"),
             (
                 (None, (np.zeros(3, np.float32), np.zeros(4, np.int64))),
-                "output `g.1` has shape (4,), and (3,) is needed",
+                "output `g′1` has shape (4,), and (3,) is needed",
             ),
-            ((None, (None, np.zeros(3, np.int32))), "output `g.1` has type int32, and the kernel gives int64"),
+            ((None, (None, np.zeros(3, np.int32))), "output `g′1` has type int32, and the kernel gives int64"),
             ((np.zeros((3, 4), np.float32), None), "output `f` has 2 dimensions, and `f` has 1 dimension"),
         ],
     )

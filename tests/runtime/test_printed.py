@@ -41,15 +41,15 @@ def program(scratch: int = 4) -> Program:
     inner = For(x, build.index(0), m, LoopKind.SERIAL, Block((Store("row", (x,), value),)))
     outer = For(
         z, build.index(0), m, LoopKind.SERIAL,
-        Block((Store("f.0", (y, z), read), Store("f.1", (y, z), Cast(I64, read)))),
+        Block((Store("f′0", (y, z), read), Store("f′1", (y, z), Cast(I64, read)))),
     )  # fmt: skip
     rows = For(y, build.index(0), n, LoopKind.PARALLEL, Block((Allocate(row), inner, outer)))
     a = Size(INDEX, "a", 0), Size(INDEX, "a", 1)
     buffers = (
         Buffer("a", F32, a, Role.INPUT),
         Buffer("t", F32, (build.index(2),), Role.TABLE),
-        Buffer("f.0", F32, (n, m), Role.OUTPUT),
-        Buffer("f.1", I64, (n, m), Role.OUTPUT),
+        Buffer("f′0", F32, (n, m), Role.OUTPUT),
+        Buffer("f′1", I64, (n, m), Role.OUTPUT),
     )
     return Program("f", buffers, (k, *a, n, m), Block((rows,)))
 

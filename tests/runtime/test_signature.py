@@ -25,7 +25,7 @@ def test_it_prints_what_goes_in_and_out() -> None:
 
 def test_buffers_of_parts_are_numbered() -> None:
     assert Output("f", (dtypes.int8,), ()).buffers == ("f",)
-    assert Output("f", (dtypes.int8, dtypes.int8), ()).buffers == ("f.0", "f.1")
+    assert Output("f", (dtypes.int8, dtypes.int8), ()).buffers == ("f′0", "f′1")
 
 
 def test_dimensions_are_named_where_the_user_named_them() -> None:
