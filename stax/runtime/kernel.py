@@ -58,6 +58,15 @@ class Kernel:
 
     At a call, `out=` gives arrays to write, `shape=` and `origin=` the box to compute, `threads=` how many threads may
     run, and `overlap="copy"` allows an output that shares memory with an input. Several threads may call one Kernel.
+
+    >>> import numpy as np, stax as sx
+    >>> x, a, f = sx.Var("x"), sx.Input("a", sx.int32, 1), sx.Func("f")
+    >>> f[x] = a[x] * 2
+    >>> k = sx.compile(f)
+    >>> print(k.signature)
+    f(a: int32[d0]) -> f: int32[a.shape[0]]
+    >>> k(np.arange(3, dtype=np.int32))
+    array([0, 2, 4], dtype=int32)
     """
 
     def __init__(self, build: Build) -> None:
