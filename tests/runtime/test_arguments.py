@@ -449,7 +449,7 @@ class TestOverlap:
 
     def test_outputs_that_overlap_each_other_are_refused_even_so(self) -> None:
         memory = np.zeros(6, np.float32)
-        with pytest.raises(ArgumentError, match=r"outputs `f\.0` and `f\.1` share memory"):
+        with pytest.raises(ArgumentError, match=r"outputs `f′0` and `f′1` share memory"):
             self.pair.bind([FLAT], {}, out=(memory[:4], memory[2:]), overlap="copy")
 
     def test_the_word_is_checked(self) -> None:
