@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import math
 import re
 import subprocess
 import sys
@@ -25,12 +26,13 @@ from stax.backends.triton.source import Argument, ArgumentKind, Source, emit
 from stax.errors import InternalError
 from stax.expr import evaluate
 from stax.expr.nodes import Const, Expr, Local, Param, Size
+from stax.expr.walk import names
 from stax.loops.launches import Host, HostAllocate, HostLoop, Kernel
 from stax.loops.nodes import Buffer
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-_NARROW = 2**31
+_NARROW = 2**30  # below it, a position rounded up to whole tiles has 32 bits
 _USUAL_SIZE = 1024
 
 
@@ -46,25 +48,43 @@ def run(
     `scalars` are the values of Params, `sizes` the extents of dimension `dim` of array `name`. `pointer` gives what
     Triton takes for an array; without it, the array's own memory, for the interpreter.
     """
+    machine = _Host(dict(arrays), scalars, sizes, pointer or _Pointer)
     dense = frozenset(n for n, a in arrays.items() if a.ndim and a.strides[-1] == a.itemsize)
-    wide = any(_reach(a) >= _NARROW for a in arrays.values())
-    sources = {s.kernel: s for s in emit(host, Facts(dense=dense), wide=wide)}
-    functions = {s.kernel: getattr(load_source(s.text, s.kernel.name), s.kernel.name) for s in sources.values()}
-    _Host(sources, functions, dict(arrays), scalars, sizes, pointer or _Pointer).run(host, {})
+    wide = any(_reach(a) >= _NARROW for a in arrays.values()) or machine.needs_wide(host)
+    for source in emit(host, Facts(dense=dense), wide=wide):
+        machine.sources[source.kernel] = source
+        module = load_source(source.text, source.kernel.name)
+        machine.functions[source.kernel] = getattr(module, source.kernel.name)
+    machine.run(host, {})
 
 
 class _Host:
     def __init__(
         self,
-        sources: Mapping[Kernel, Source],
-        functions: Mapping[Kernel, Any],
         arrays: dict[str, Array],
         scalars: Mapping[str, float | bool],
         sizes: Mapping[tuple[str, int], int],
         pointer: Callable[[Array], Any],
     ) -> None:
-        self._sources, self._functions, self._arrays = sources, functions, arrays
-        self._scalars, self._sizes, self._pointer = scalars, sizes, pointer
+        self.sources: dict[Kernel, Source] = {}
+        self.functions: dict[Kernel, Any] = {}
+        self._arrays, self._scalars, self._sizes, self._pointer = arrays, scalars, sizes, pointer
+
+    def needs_wide(self, host: tuple[Host, ...]) -> bool:
+        """Return whether scratch may be so large that positions in it need 64 bits."""
+        for part in host:
+            if isinstance(part, HostLoop) and self.needs_wide(part.body):
+                return True
+            held = (
+                (part.buffer,) if isinstance(part, HostAllocate) else part.scratch if isinstance(part, Kernel) else ()
+            )
+            for buffer in held:
+                if names(buffer.shape):
+                    return True
+                shape = [max(1, self._number(n, {})) for n in buffer.shape]
+                if math.prod(shape) >= _NARROW:
+                    return True
+        return False
 
     def run(self, host: tuple[Host, ...], counters: dict[str, int]) -> None:
         for part in host:
@@ -107,8 +127,8 @@ class _Host:
                 case ArgumentKind.COUNTER:
                     return counters[name]
 
-        args = map(value, self._sources[kernel].arguments)
-        self._functions[kernel][(points,)](*args, enable_fp_fusion=False)
+        args = map(value, self.sources[kernel].arguments)
+        self.functions[kernel][(points,)](*args, enable_fp_fusion=False)
 
     def _made(self, buffer: Buffer, points: int, counters: dict[str, int]) -> Array:
         """Return memory for `buffer`, once for each of `points`."""

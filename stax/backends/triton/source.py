@@ -129,10 +129,13 @@ class _Printer:
         text = "".join(f"{_INDENT}{line}\n" for line in lines or ["pass"])
         free = [n for n in numbers if n not in self._specialised(arguments, texts)]
         top = f"@triton.jit(do_not_specialize={free})\ndef {kernel.name}({', '.join(texts)}):\n"
+        before = _prelude(frozenset(to.helpers))
         imports = "import triton\nimport triton.language as tl\n"
-        if "libdevice." in text:
+        if "libdevice." in before + text:
             imports += "from triton.language.extra import libdevice\n"
-        return Source(kernel, f"{imports}\n\n{_prelude(frozenset(to.helpers))}{top}{text}", tuple(arguments))
+        if "INTERPRETED" in before:
+            imports += "\nINTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)\n"
+        return Source(kernel, f"{imports}\n\n{before}{top}{text}", tuple(arguments))
 
     def _specialised(self, arguments: list[Argument], texts: list[str]) -> set[str]:
         """Return the strides whose divisibility Triton may use: those of arrays known to be aligned."""

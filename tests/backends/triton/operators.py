@@ -12,7 +12,7 @@ from stax.loops.nodes import Buffer, Program, Role, Store
 from tests.loops import programs
 from tests.loops.programs import Array
 
-LANES = 12
+LANES, SUMMED = 100, 12
 BOTH = [BinaryOp.MIN, BinaryOp.MAX, BinaryOp.LT, BinaryOp.LE, BinaryOp.EQ, BinaryOp.NE, BinaryOp.ADD, BinaryOp.MUL]
 BITS = [BinaryOp.AND, BinaryOp.OR, BinaryOp.XOR]
 INTEGER = [*BOTH, *BITS, BinaryOp.SUB, BinaryOp.FLOORDIV, BinaryOp.MOD, BinaryOp.SHL, BinaryOp.SHR]
@@ -81,13 +81,13 @@ def reductions(dtype: DType, a: Expr, axis: Axis) -> list[tuple[str, Expr]]:
 
 def program(dtype: DType) -> tuple[Program, list[str]]:
     """Return a program of all that can be made of `a` and `b`, and the name of each output's operation."""
-    lane = Axis("i", LANES)
+    lane, summed = Axis("i", LANES), Axis("k", SUMMED)
     at = programs.tile("io", lane)
     a, b = programs.argument("a", dtype, 1), programs.argument("b", dtype, 1)
     inside = programs.within(at, programs.size("a", 0))
     x, y = (programs.load(array, (at,), (inside,)) for array in (a, b))
-    whole = programs.load(a, (programs.ramp(lane),))
-    made = values(dtype, x, y) + reductions(dtype, whole, lane)
+    few = programs.load(a, (programs.tile("io", summed),))
+    made = values(dtype, x, y) + reductions(dtype, few, summed)
     outputs: list[Buffer] = []
     stores: list[Store] = []
     for k, (_, value) in enumerate(made):
@@ -98,42 +98,30 @@ def program(dtype: DType) -> tuple[Program, list[str]]:
         else:
             stores.append(Store(out.name, (build.local("io"),), value))
     nest = programs.parallel("io", programs.blocks(programs.size("a", 0), LANES), *stores)
-    return programs.program(f"all_{dtype.name}", (a, b, *outputs), (lane,), nest), [name for name, _ in made]
+    return programs.program(f"all_{dtype.name}", (a, b, *outputs), (lane, summed), nest), [name for name, _ in made]
 
 
-def numbers(dtype: DType, rng: np.random.Generator, n: int) -> Array:
-    """Return ordinary and extreme numbers of `dtype`."""
+def edges(dtype: DType) -> Array:
+    """Return numbers of `dtype` where something changes."""
     if dtype.is_bool:
-        return rng.integers(0, 2, n).astype(bool)
+        return np.array([False, True])
     if dtype.is_float:
-        x = (rng.standard_normal(n) * 10).astype(dtype.dtype)
-        x[:12] = [
-            0.0,
-            -0.0,
-            np.inf,
-            -np.inf,
-            np.nan,
-            0.5,
-            -0.5,
-            1.5,
-            2.5,
-            -2.5,
-            300.0,
-            -70000.0 if dtype.bits > 16 else -9.0,
-        ]
-        return rng.permutation(x)
-    bits = rng.integers(0, 2**64, n, dtype=np.uint64).astype(dtype.dtype)
-    bits[: n // 2] = rng.integers(-5 if dtype.is_signed else 0, 12, n // 2).astype(dtype.dtype)
-    bits[:4] = [dtype.low, dtype.high, 0, dtype(dtype.low) - dtype(0)]
-    return rng.permutation(bits)
+        big = 60000.0 if dtype.bits == 16 else 3e9 if dtype.bits == 32 else 2e19
+        found = [0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.0, -1.0, 1.5, 2.5, -2.5, -7.0, 300.0, big, -big]
+        return np.array(found, dtype.dtype)
+    low = [dtype.low, dtype.low + 1, -1, -2, -7] if dtype.is_signed else []
+    return np.array([*low, 0, 1, 2, 7, 12, dtype.bits - 1, dtype.bits, dtype.high - 1, dtype.high], dtype.dtype)
 
 
 def data(dtype: DType, seed: int) -> tuple[dict[str, Array], list[str]]:
-    """Return arrays for `program(dtype)`, outputs holding zeros, and the names of the operations."""
+    """Return every pair of edges and some numbers for `program(dtype)`, outputs of zeros, and the operations' names."""
     made, words = program(dtype)
     rng = np.random.default_rng(seed)
-    n = 4 * LANES + 5
-    arrays = {"a": numbers(dtype, rng, n), "b": numbers(dtype, rng, n)}
+    at = edges(dtype)
+    more = (rng.standard_normal((2, 60)) * 10).astype(dtype.dtype)  # first, since sums are of the first numbers
+    a, b = np.concatenate([more, np.stack(np.meshgrid(at, at)).reshape(2, -1)], axis=1)
+    a[3 * SUMMED] = np.nan if dtype.is_float else a[0]
+    arrays = {"a": a, "b": b}
     for buffer in made.buffers[2:]:
-        arrays[buffer.name] = np.zeros(n, buffer.dtype.dtype)
+        arrays[buffer.name] = np.zeros(len(a), buffer.dtype.dtype)
     return arrays, words
