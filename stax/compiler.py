@@ -153,7 +153,10 @@ def freeze_for(
 ) -> Pipeline:
     """Return the frozen program, after checking that `schedule` is one of it."""
     if schedule is not None and not isinstance(schedule, Schedule):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ScheduleError(f"a schedule is a Schedule, not {type(schedule).__name__}", hint="Schedule.load(path, f)")
+        raise ScheduleError(
+            f"a schedule is a Schedule, not {type(schedule).__name__}",
+            hint="sx.Schedule.parse(text, f) or sx.Schedule.load(path, f)",
+        )
     return freeze(outputs, shape=shape, inputs=inputs, fp=fp)
 
 

@@ -16,11 +16,13 @@ from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
 from stax.legality.order import check_order
 from stax.loops.nodes import LoopKind
 from stax.schedule.default import complete
-from stax.schedule.directives import Line, StageRef
+from stax.schedule.directives import Line, Parallel, StageRef, Unroll, Vectorize
 from stax.schedule.legal import Legal, Level, Placed
+from stax.schedule.nest import Loop
 from stax.schedule.points import Points, Root, points
 from stax.schedule.resolve import At, Inline, Resolved, resolve
 from stax.schedule.resolve import Root as AtRoot
+from stax.source import Span
 
 MOST_LANES = 256
 MOST_COPIES = 256
@@ -103,7 +105,10 @@ class _Check:
                 raise LegalityError(f"`{f.name}` is computed in loops of `{place.consumer}`, which is inlined")
             if isinstance(place, At) and (f.name in grouped or f.name in self.pipeline.outputs):
                 what = "is an output" if f.name in self.pipeline.outputs else "reads Funcs that read it"
-                raise LegalityError(f"`{f.name}` {what}, so it is computed whole, not at a loop of `{place.consumer}`")
+                raise LegalityError(
+                    f"`{f.name}` {what}, so it is computed whole, not at a loop of `{place.consumer}`",
+                    hint=f"s[{f.name!r}].compute_root()",
+                )
             self._place(f, place)
             for stage in range(len(f.updates) + 1):
                 self._nest(f, stage)
@@ -124,6 +129,7 @@ class _Check:
             if loop.kind is LoopKind.VECTOR:
                 raise LegalityError(
                     f"`{f.name}` cannot be computed inside loop `{loop.name}` of `{stage}`, which is vectorized",
+                    [(self._said(stage, loop), "vectorized here")],
                     hint="compute it at a loop further out",
                 )
         store = compute if place.store is None else None
@@ -137,11 +143,25 @@ class _Check:
             if loop.kind is LoopKind.PARALLEL:
                 raise LegalityError(
                     f"iterations of the parallel loop `{loop.name}` of `{stage}` would share the storage of `{f.name}`",
+                    [(self._said(stage, loop), "these run at the same time")],
+                    [f"`{f.name}` is kept outside loop `{loop.name}` and computed inside it"],
                     hint=f"store `{f.name}` inside that loop",
                 )
         box = self._box(f, path)
         kept = box if kept_path == path else self._box(f, kept_path)
         self.placed[f.name], self.paths[f.name] = Placed(compute, store, box, kept), path
+
+    def _said(self, stage: StageRef, loop: Loop) -> Span | None:
+        """Return where the directive was written that made `loop` parallel, vectorized or unrolled."""
+        word = {LoopKind.PARALLEL: Parallel, LoopKind.VECTOR: Vectorize, LoopKind.UNROLL: Unroll}[loop.kind]
+        return next(
+            (
+                d.span
+                for line in reversed(self.resolved.lines)
+                if line.at == stage and isinstance(d := line.directive, word) and loop.name in (d.var, f"{d.var}.in")
+            ),
+            None,
+        )
 
     def _level(self, stage: StageRef, loop: str) -> Level:
         at = self.resolved.nests[stage].place(loop)
@@ -233,9 +253,11 @@ class _Check:
             if most is not None and (loop.width is None or loop.width > most):
                 word = "vectorize" if loop.loop.kind is LoopKind.VECTOR else "unroll"
                 why = "its extent is not a constant" if loop.width is None else f"{loop.width} is more than {most}"
+                wrong = loop.width is None
                 raise ScheduleError(
                     f"cannot {word} loop `{loop.loop.name}` of `{ref}`: {why}",
-                    hint=f"{word}({loop.loop.name!r}, n) splits it by a constant",
+                    [(self._said(ref, loop.loop), "here")],
+                    hint=f"{word}({loop.loop.name!r}, n) splits it by a constant" if wrong else "take a smaller factor",
                 )
         check_order(f, stage, found, self.context.accesses[f.name][stage], self.algebra)
 

@@ -17,7 +17,7 @@ from stax.errors import LegalityError, Place
 from stax.expr.affine import Algebra
 from stax.expr.nodes import Binary, BinaryOp, Expr, Read, Var
 from stax.expr.number import Numbering
-from stax.expr.walk import names, reads
+from stax.expr.walk import names, postorder, reads
 from stax.loops.nodes import LoopKind
 from stax.schedule.points import Points
 
@@ -139,7 +139,12 @@ def _fact(f: Func, chain: Chain, stage: int) -> list[str]:
     if access is None or access.read is None:
         return []
     if stage:
-        return [f"two points of `{chain.first}` may touch the same cell of `{f.name}`, one after the other"]
+        name, cell = chain.first, f.updates[stage - 1].index
+        if name not in names(cell):
+            return [f"for example, {name} = 0 and {name} = 1 update the same cell of `{f.name}`"]
+        if any(isinstance(e, Read) for e in postorder(cell)):
+            return [f"{name} = 0 and {name} = 1 may update the same cell of `{f.name}`: the data say which"]
+        return [f"{name} = 1 may read a cell of `{f.name}` that {name} = 0 wrote, or the other way round"]
     gaps: list[int] = []
     for dim, index in zip(f.dims, access.read.index, strict=True):
         match index:

@@ -140,12 +140,12 @@ class _Tree:
         return self._leaves[node]
 
     def in_order(self, node: int) -> bool:
-        """Return whether the loops of `node` run its values in order."""
+        """Return whether the loops of `node` run its values in order, what else a fused loop counts being fixed."""
         if node in self._leaf:
             return True
         step, others = self.used[node]
         if isinstance(step, Fuse):
-            return False
+            return self.in_order(others[2])
         return max(self.leaves(others[0])) < min(self.leaves(others[1])) and all(self.in_order(n) for n in others)
 
     def value(self, node: int) -> Expr:

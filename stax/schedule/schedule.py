@@ -295,7 +295,11 @@ def _plain(thing: Any, names: Mapping[int, str], span: Span | None) -> Plain:
             return variables[0]
         case Func() | Input() if names:
             if id(thing) not in names:
-                raise ScheduleError(f"{thing!r} is no part of the program", [(thing.span, "made here"), (span, "here")])
+                raise ScheduleError(
+                    f"{thing!r} is no part of the program",
+                    [(thing.span, "made here"), (span, "named here")],
+                    hint="a program is its outputs and what they read",
+                )
             return names[id(thing)]
         case _ if isinstance(getattr(thing, "name", None), str):
             return thing.name

@@ -609,7 +609,7 @@ def test_64_and_or_not_if_chained_comparison_on_symbolic_expressions() -> None:
     for wrong in (
         lambda: (x == 0) and (y == 0),
         lambda: (x == 0) or (y == 0),
-        lambda: not (x == 0),
+        lambda: not (x == 0),  # noqa: SIM201
         lambda: 0 < x < 5,
         lambda: 1 if x > 3 else 0,
         lambda: x in [1, 2],
