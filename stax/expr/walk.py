@@ -15,20 +15,20 @@ from stax.expr.nodes import (
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Return what `expr` is made of, in order."""
     match expr:
-        case Const() | Var() | Param() | Size() | Local() | Ramp():
-            return ()
-        case Broadcast(value=value) | Unary(value=value) | Cast(value=value) | Bitcast(value=value):
-            return (value,)
         case Binary(left=left, right=right):
             return (left, right)
-        case Select(cond=cond, yes=yes, no=no):
-            return (cond, yes, no)
-        case Call(args=args):
-            return args
-        case Read(index=index):
-            return index
+        case Const() | Var() | Local() | Param() | Size() | Ramp():
+            return ()
         case Load(index=index, mask=mask):
             return (*index, *mask)
+        case Read(index=index):
+            return index
+        case Call(args=args):
+            return args
+        case Cast(value=value) | Broadcast(value=value) | Unary(value=value) | Bitcast(value=value):
+            return (value,)
+        case Select(cond=cond, yes=yes, no=no):
+            return (cond, yes, no)
         case Reduce(value=value, where=where):
             return (value, *where)
         case Dot(acc=acc, left=left, right=right):

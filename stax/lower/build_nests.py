@@ -12,6 +12,8 @@ Gives: loops from 0 over `index`; loads masked where a condition keeps them insi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from stax.algorithm.nodes import MARK, Func, Update, origin_name, part_name
 from stax.bounds.accesses import Fact, Facts, contexts
 from stax.bounds.infer import output_interval, stage_ranges
@@ -71,7 +73,6 @@ class _Builder:
                 self.at.setdefault((placed.compute.stage, placed.compute.depth), []).append(f)
             if placed.store is not None:
                 self.kept.setdefault((placed.store.stage, placed.store.depth), []).append(f)
-        self.places: dict[Affine, Expr] = {}
         self.copied = {n for n in legal.pipeline.outputs if self._own_box(n) != legal.placed[n].kept}
 
     def whole(self) -> Block:
@@ -230,22 +231,22 @@ class _Builder:
                     masks[id(node)] = self._conditions(facts - always)
         new: dict[int, Expr] = {}
         shared = Sharing()
+        places: dict[Affine, Expr] = {}
+
+        def place(i: Affine) -> Expr:
+            if i not in places:
+                places[i] = rewrite(self.algebra.expr(i), shared.of)
+            return places[i]
+
         for node in postorder(roots):
             fresh = with_children(node, tuple(new[id(c)] for c in children(node)))
             if isinstance(node, Read):
                 assert isinstance(fresh, Read)
                 mask = tuple(self._renamed(m, env) for m in masks.get(id(node), ()))
-                new[id(node)] = shared.of(self._load(fresh, mask, shared))
+                new[id(node)] = shared.of(self._load(fresh, rewrite_all(mask, shared.of), place))
             else:
                 new[id(node)] = shared.of(_leaf(fresh, env))
         return tuple(new[id(root)] for root in roots)
-
-    def _place(self, i: Affine, shared: Sharing) -> Expr:
-        """Return a position, the same node for equal ones."""
-        known = self.places.get(i)
-        if known is None:
-            known = self.places[i] = self.algebra.expr(i)
-        return rewrite(known, shared.of)
 
     def _always(self, f: Func, stage: int) -> Facts:
         if not stage:
@@ -264,15 +265,14 @@ class _Builder:
     def _renamed(self, cond: Expr, env: dict[str, Expr]) -> Expr:
         return rewrite_all((cond,), lambda node: _leaf(node, env))[0]
 
-    def _load(self, read: Read, mask: tuple[Expr, ...], shared: Sharing) -> Load:
+    def _load(self, read: Read, mask: tuple[Expr, ...], place: Callable[[Affine], Expr]) -> Load:
         f = self.funcs.get(read.source)
         index = [self.algebra.of(i) for i in read.index]
         name = read.source
         if f is not None:
             index = [i - _lo(box) for i, box in zip(index, self.legal.placed[f.name].kept, strict=True)]
             name = self._buffer(f, read.part)
-        places = tuple(self._place(i, shared) for i in index)
-        return Load(read.dtype, name, places, tuple(rewrite_all(mask, shared.of)), span=read.span)
+        return Load(read.dtype, name, tuple(map(place, index)), mask, span=read.span)
 
 
 def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:
