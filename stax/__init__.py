@@ -1,12 +1,13 @@
-"""stax: array programs as functions of indices."""
+"""stax: array programs as functions of indices; schedules are proved before they run.
+
+What defines a program is loaded at once, what compiles it when it is first named.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from stax import errors as errors
-from stax.compiler import auto_schedule as auto_schedule
-from stax.compiler import check as check
-from stax.compiler import compile as compile
-from stax.compiler import compile_all as compile_all
-from stax.compiler import explain as explain
-from stax.compiler import realize as realize
 from stax.dtypes import bool_ as bool_
 from stax.dtypes import float16 as float16
 from stax.dtypes import float32 as float32
@@ -94,6 +95,35 @@ from stax.lang.var import RDom as RDom
 from stax.lang.var import Var as Var
 from stax.lang.var import vars as vars
 from stax.options import Options as Options
-from stax.runtime.kernel import Kernel as Kernel
-from stax.schedule.schedule import Schedule as Schedule
 from stax.target import Target as Target
+
+if _TYPE_CHECKING:
+    from stax.compiler import auto_schedule as auto_schedule
+    from stax.compiler import check as check
+    from stax.compiler import compile as compile
+    from stax.compiler import compile_all as compile_all
+    from stax.compiler import explain as explain
+    from stax.compiler import realize as realize
+    from stax.runtime.kernel import Kernel as Kernel
+    from stax.schedule.schedule import Schedule as Schedule
+
+_LATER = {
+    "Kernel": "stax.runtime.kernel",
+    "Schedule": "stax.schedule.schedule",
+    "auto_schedule": "stax.compiler",
+    "check": "stax.compiler",
+    "compile": "stax.compiler",
+    "compile_all": "stax.compiler",
+    "explain": "stax.compiler",
+    "realize": "stax.compiler",
+}
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'stax' has no attribute {name!r}")
+    return getattr(_import_module(_LATER[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
