@@ -11,7 +11,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 
 def examine() -> bool:
@@ -21,15 +20,13 @@ def examine() -> bool:
         ("processor", _processor), ("cores", _cores), ("cache", _cache),
         ("machine code", _kernel), ("threads", _threads),
     )  # fmt: skip
-    table = Table(box=None, show_header=False, pad_edge=False)
-    well = True
+    console, well = Console(highlight=False, soft_wrap=True), True
     for name, check in checks:
         try:
             said, mark = check(), "[green]ok[/]"
         except Exception as error:
             said, mark, well = f"{type(error).__name__}: {error}", "[red]no[/]", False
-        table.add_row(mark, name, escape(said))
-    Console(soft_wrap=True).print(table)
+        console.print(f"{mark}  {name:13} {escape(said)}")
     return well
 
 
