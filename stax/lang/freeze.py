@@ -179,6 +179,7 @@ class _Freezer:
     def _freeze(self, f: Func) -> None:
         """Freeze `f` and the reductions in its definitions."""
         assert f.pure is not None
+        pure = f.pure.anew()
         name, dims, types = self.names[id(f)], f.dims, f.dtypes
         fp = f.fp or self.fp
         shape: tuple[Expr | None, ...] = (None,) * len(dims)
@@ -188,16 +189,16 @@ class _Freezer:
         whole = _whole(f)
         updates: list[nodes.Update] = []
         if whole is not None:
-            reading = self._reader(f, f.pure, dims, (whole, name))
+            reading = self._reader(f, pure, dims, (whole, name))
             values = self._values(whole.start, types, reading, fp)
             updates.append(self._step(whole, types, dims, reading, fp))
         else:
-            values = self._stage(f, f.pure, dims, types, fp)
-            for start in reversed(f.starts):
+            values = self._stage(f, pure, dims, types, fp)
+            for start in reversed([d.anew() for d in f.starts]):
                 chosen = self._stage(f, start, dims, types, fp)
                 cond = self._is_start(f, start, dims)
                 values = tuple(build.select(cond, c, v) for c, v in zip(chosen, values, strict=True))
-        updates += [self._update(f, u, dims, types, fp) for u in f.updates]
+        updates += [self._update(f, u, dims, types, fp) for u in map(Definition.anew, f.updates)]
         made = nodes.Func(name, dims, types, values, tuple(updates), shape, frozenset(), fp, f.pure.span)
         recurs = any(r.owner is f for d in (*f.starts, f.pure) for r in d.scan.reads)
         self.frozen[name] = order_self(made, self.limits) if recurs else made

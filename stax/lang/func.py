@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import Any, Literal, NoReturn
 
 from stax.algorithm.nodes import MARK
 from stax.dtypes import DType
 from stax.errors import StaxWarning, UnsupportedError
-from stax.expr.nodes import Cast, Expr, Var
+from stax.expr.nodes import Cast, Const, Expr, Var
 from stax.expr.number import Numbering
 from stax.lang import index as indices
 from stax.lang.promote import converts, index_of, join
@@ -29,7 +29,7 @@ from stax.lang.terms import (
     serials,
     settled,
 )  # fmt: skip
-from stax.lang.value import Indexed, Value, value_of
+from stax.lang.value import Indexed, Value, again, value_of
 from stax.lang.var import RDom
 from stax.source import Span, here
 
@@ -38,13 +38,26 @@ Fp = Literal["strict", "default", "fast"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Definition:
-    """One line of a user: `func[index] = values`, over `domain` where it is an update that uses one."""
+    """One line of a user: `func[index] = values`, over `domain` where it is an update that uses one.
+
+    `written` are the values, then the indices, where they read Funcs whose types later lines may change.
+    """
 
     index: Nodes
     values: Nodes
     domain: RDom | None
     scan: Scan
     span: Span | None
+    written: tuple[Value, ...] = ()
+
+    def anew(self) -> Definition:
+        """Return the definition with the types that Funcs have by now."""
+        if not self.written:
+            return self
+        nodes = tuple(v.node for v in again(self.written))
+        count = len(self.values)
+        places = nodes[count:]
+        return replace(self, values=nodes[:count], index=(*self.index[: len(self.index) - len(places)], *places))
 
 
 class Func(Indexed):
@@ -120,7 +133,7 @@ class Func(Indexed):
         """The declared extents."""
         if self.extents is None or None in self.extents:
             refuse(f"`{self.name}` has no declared shape", hint="sx.Func(name, shape=(...))")
-        return tuple(Value(e) for e in self.extents if e is not None)
+        return tuple(Value(_index_number(e)) for e in self.extents if e is not None)
 
     def __repr__(self) -> str:
         return f"Func({self.name!r})"
@@ -166,7 +179,8 @@ class Func(Indexed):
         nodes = tuple(v.node for v in values)
         found = scan((*nodes, *(p.node for p in places)))
         left = (*self._leads(found, len(places), dotted), *(p.node for p in places))
-        self._define(left, nodes, found, span)
+        loose = any(v.recipe is not None for v in everything)
+        self._define(left, nodes, found, span, everything if loose else ())
 
     def close(self) -> None:
         """Take the default types where there are none yet; another Func reads this one."""
@@ -218,7 +232,7 @@ class Func(Indexed):
             named = {count - k: name for k, name in enumerate(self._names()[:count])}
         return tuple(Lead(NUMBER, named.get(p, f"d{count - p}"), place=p) for p in range(count, 0, -1))
 
-    def _define(self, left: Nodes, values: Nodes, found: Scan, span: Span | None) -> None:
+    def _define(self, left: Nodes, values: Nodes, found: Scan, span: Span | None, written: tuple[Value, ...]) -> None:
         rank = self._rank()
         if rank is not None and len(left) != rank:
             dims = self._names() if self.pure is not None else tuple(f"d{k}" for k in range(rank))
@@ -240,10 +254,13 @@ class Func(Indexed):
         if self.pure is None:
             if whole:
                 self._pure_definition(left, values, found, span, reads_itself)
+                self.pure = Definition(left, values, None, found, span, written)
             else:
                 self._start_value(left, values, found, span, plain)
+                self.starts.append(Definition(left, values, None, found, span, written))
         else:
-            self._update(left, values, found, span, plain, whole and not reads_itself)
+            domain = self._update(left, values, found, span, plain, whole and not reads_itself)
+            self.updates.append(Definition(left, values, domain, found, span, written))
 
     def _pure_definition(self, left: Nodes, values: Nodes, found: Scan, span: Span | None, reads_itself: bool) -> None:
         if found.steps:
@@ -266,7 +283,6 @@ class Func(Indexed):
             refuse(f"`{self.name}` has {len(left)} dims, and a declared shape of {len(self.extents)}")
         self._take(values, span)
         self._mark(found, span)
-        self.pure = Definition(left, values, None, found, span)
 
     def _start_value(self, left: Nodes, values: Nodes, found: Scan, span: Span | None, plain: list[Var | None]) -> None:
         fixed = scan(p for p, v in zip(left, plain, strict=True) if v is None)
@@ -285,11 +301,10 @@ class Func(Indexed):
         self._known_vars(left, found, span)
         self._take(values, span)
         self._mark(found, span)
-        self.starts.append(Definition(left, values, None, found, span))
 
     def _update(
         self, left: Nodes, values: Nodes, found: Scan, span: Span | None, plain: list[Var | None], redefines: bool
-    ) -> None:
+    ) -> RDom | None:
         assert self.pure is not None
         names = self._names()
         if redefines and not found.steps:
@@ -325,7 +340,7 @@ class Func(Indexed):
         self._warn_of_recurrence(left, found, domain)
         self._take(values, span)
         self._mark(found, span)
-        self.updates.append(Definition(left, values, domain, found, span))
+        return domain
 
     def _same_places(self, left: Nodes, plain: list[Var | None], found: Scan, names: tuple[str, ...]) -> None:
         for r in found.reads:
@@ -412,6 +427,11 @@ class Func(Indexed):
 def _plain(node: Expr) -> Expr:
     """Return the Var of an index that is a Var alone."""
     return node.value if isinstance(node, Cast) and is_weak(node.value.dtype) else node
+
+
+def _index_number(node: Expr) -> Expr:
+    """Return an int64 extent as the index number that it was declared as."""
+    return Const(NUMBER, node.value) if isinstance(node, Const) else _plain(node)
 
 
 def _some(node: Expr | None) -> list[Expr]:

@@ -13,7 +13,7 @@ from stax.expr.nodes import Const as Number
 from stax.expr.nodes import Expr
 from stax.lang import index as indices
 from stax.lang.promote import index_of
-from stax.lang.terms import LITERAL, NUMBER, Access, Argument, Extent, refuse, scalar_type, serials
+from stax.lang.terms import NUMBER, Access, Argument, Extent, refuse, scalar_type, serials
 from stax.lang.value import Indexed, Value, value_of
 from stax.source import Span, here
 
@@ -98,7 +98,7 @@ class Input(Array):
     def _size(self, dim: int) -> Value:
         fixed = self.sizes[dim]
         if isinstance(fixed, Number):
-            return Value(Number(LITERAL, fixed.value))
+            return Value(Number(NUMBER, fixed.value))
         return Value(Extent(NUMBER, f"{self.name}#{self.serial}", dim, owner=self))
 
 

@@ -11,6 +11,7 @@ from stax.algorithm.nodes import MARK
 from stax.expr import nodes
 from stax.expr.nodes import Expr
 from stax.lang.promote import index_of
+from stax.lang.scan import close_reads
 from stax.lang.terms import NUMBER, Step, as_tuple, refuse
 from stax.lang.value import Value, value_of
 from stax.source import Span, here
@@ -108,7 +109,7 @@ class RDom(Value):
         super().__init__(next(iter(self._steps.values())).node)
         self._where: Expr | None = None
         if where is not None:
-            cond = value_of(where(self), "a condition")
+            (cond,) = close_reads((value_of(where(self), "a condition"),), None)
             if not cond.node.dtype.is_bool:
                 refuse(f"the `where` of RDom {name!r} gives {cond.dtype}, not bool")
             self._where = cond.node

@@ -57,6 +57,24 @@ def test_a_func_of_python_numbers_is_int64_for_another_that_reads_it() -> None:
     assert sum_.dtype == sx.float32
 
 
+def test_a_comparison_of_a_func_takes_the_type_that_a_later_line_gives_it() -> None:
+    """Compared as int64, 0.5 > 0 would not hold."""
+    a, f = sx.Input("a", sx.float32, 1), sx.Func("f")
+    f[X] = 0
+    f[X] = sx.select(f[X] > 0, 1, 2)
+    f[X] = sx.select(f[X] > 0, f[X], a[X])
+    assert "select(0.0f32 < f[x], 1.0f32, 2.0f32)" in text(f)
+    assert "select(0.0f32 < f[x], f[x], a[x])" in text(f)
+
+
+def test_sizes_are_index_numbers_also_where_they_are_known() -> None:
+    a, f = sx.Input("a", sx.uint8, (8, None)), sx.Func("f", shape=(4, 5))
+    f[Y, X] = a[Y, X]
+    for n in (*a.shape, *f.shape):
+        assert (a[Y, X] * n).dtype == sx.int64
+        assert (sx.float32(2) * n).dtype == sx.float32
+
+
 def test_start_values_are_selects_and_the_first_match_wins() -> None:
     h = sx.Func("h", dtype=sx.int32, shape=(8, 8))
     n = sx.Param("n", sx.int64)
