@@ -241,9 +241,8 @@ def signature(pipeline: Pipeline, regions: Regions) -> Signature:
         Output(f.name, f.dtypes, regions.shapes[f.name], f.dims, _origin(pipeline, f), f.span)
         for f in map(pipeline.func, pipeline.outputs)
     )
-    inputs = {i.name for i in pipeline.inputs} | {t.name for t in pipeline.tables}
-    checks = [_read_check(c, c.source in inputs) for c in regions.checks]
-    checks += [_size_check(c) for c in regions.agreements]
+    checks = [_size_check(c) for c in regions.agreements]
+    checks += [_read_check(c) for c in regions.checks]
     checks += [_fixed_check(*one) for one in regions.fixed]
     return Signature(
         pipeline.inputs,
@@ -260,8 +259,8 @@ def _origin(pipeline: Pipeline, f: nodes.Func) -> tuple[str, ...]:
     return tuple(origin_name(f.name, d) for d in range(len(f.dims))) if pipeline.origins else ()
 
 
-def _read_check(c: RegionCheck, reads: bool) -> Check:
-    kind = CheckKind.READ if reads else CheckKind.WRITE
+def _read_check(c: RegionCheck) -> Check:
+    kind = CheckKind.READ if c.reads else CheckKind.WRITE
     return Check(c.cond, kind, c.source, c.dim, c.lo, c.hi, c.size, c.stage, c.span)
 
 

@@ -6,6 +6,8 @@ import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
+from stax.errors import ArgumentError
+
 MODES = ("default", "fast-compile", "max-autotune")
 
 
@@ -29,10 +31,11 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.threads is not None and self.threads < 1:
-            raise ValueError(f"threads is {self.threads}, and must be at least 1")
+            raise ArgumentError(f"threads is {self.threads}, and must be at least 1")
         if self.mode not in MODES:
             close = difflib.get_close_matches(self.mode, MODES, 1)
-            raise ValueError(
-                f"there is no mode {self.mode!r}"
-                + (f"; did you mean {close[0]!r}?" if close else f": {', '.join(MODES)}")
+            raise ArgumentError(
+                f"there is no mode {self.mode!r}",
+                facts=[f"modes: {', '.join(MODES)}"],
+                hint=f"did you mean {close[0]!r}?" if close else None,
             )

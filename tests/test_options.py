@@ -2,6 +2,7 @@
 
 import pytest
 
+from stax.errors import ArgumentError
 from stax.options import Options
 
 
@@ -10,9 +11,9 @@ def test_the_usual_values() -> None:
 
 
 def test_wrong_values_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ArgumentError, match="at least 1"):
         Options(threads=0)
-    with pytest.raises(ValueError, match="did you mean 'default'"):
+    with pytest.raises(ArgumentError, match="did you mean 'default'"):
         Options(mode="defualt")
-    with pytest.raises(ValueError, match="there is no mode 'x'"):
+    with pytest.raises(ArgumentError, match="there is no mode 'x'"):
         Options(mode="x")

@@ -30,7 +30,7 @@ Box = tuple[Interval, ...]
 class RegionCheck:
     """`cond` over sizes and Params must hold before anything runs: `stage` needs `lo..hi` of a dimension of `source`.
 
-    `size` is the extent there is.
+    `size` is the extent there is; `reads` is false where the stage writes there.
     """
 
     cond: Expr
@@ -41,6 +41,7 @@ class RegionCheck:
     size: Expr
     stage: str
     span: Span | None
+    reads: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +270,7 @@ class _Inference:
         prover = Prover(self.algebra, {}, self.at_least)
         kept: dict[tuple[str, int, str, int], list[RegionCheck]] = {}
         seen: set[tuple[str, int, str, int, Affine, Affine]] = set()
-        for access, d, found, ranges in self.needs:
+        for access, d, found, ranges in sorted(self.needs, key=lambda n: n[0].read is not None):
             extent = self._extent(access, d)
             if extent is None or found.lo is None or found.hi is None:
                 continue
@@ -282,7 +283,7 @@ class _Inference:
                 continue
             check = self._check(access, d, found, extent, ranges)
             if not found.hi.terms and not extent.terms and found.hi.const >= extent.const:
-                raise self._outside(check)
+                raise self._outside(check, access)
             kept.setdefault(key, []).append(check)
         for checks in kept.values():
             yield from checks
@@ -307,16 +308,19 @@ class _Inference:
             of(extent),
             stage_name(f.name, access.stage),
             _span(f, access),
+            access.read is not None,
         )
 
-    def _outside(self, check: RegionCheck) -> BoundsError:
-        arrays = {i.name for i in self.pipeline.inputs} | {t.name for t in self.pipeline.tables}
-        what = "input" if check.source in arrays else "Func"
+    def _outside(self, check: RegionCheck, access: Access) -> BoundsError:
+        f = next((g for g in self.pipeline.funcs if g.name == check.source), None)
+        dim = f"dimension {check.dim}" if f is None else f"dimension {check.dim} ({f.dims[check.dim]})"
+        does, reaches = ("reads", "needs") if access.read is not None else ("may write", "reaches")
+        last = self.algebra.expr(self.algebra.of(check.size) - 1)
         return BoundsError(
-            f"`{check.stage}` needs {what} `{check.source}` outside its extent in dimension {check.dim}",
-            [(check.span, "accessed here")],
-            facts=[f"needed: {show(check.lo)} .. {show(check.hi)}; available: 0 .. {show(check.size)} - 1"],
-            hint="use sx.pad, shift the definition, or give origin=" if what == "input" else "clip the index",
+            f"`{check.stage}` {does} `{check.source}` outside its {dim}: it {reaches} {show(check.lo)} to "
+            f"{show(check.hi)}, there is 0 to {show(last)}",
+            [(check.span, "this read" if access.read is not None else "this index")],
+            hint="clip the index, or declare a larger shape" if f is not None else "clip the index",
         )
 
 

@@ -238,7 +238,8 @@ class Arguments:
                     f"`{check.stage}` reads `{check.source}` outside its {dim}: it needs {lo} to {hi}, "
                     f"there is {served}",
                     places=[span],
-                    hint=f"read sx.pad({check.source}, ...), shift the index, or ask for another shape= or origin=",
+                    hint=f"read sx.pad({check.source}, ...), clip or shift the index, "
+                    "or ask for another shape=, out= or origin=",
                 )
             case CheckKind.WRITE:
                 return BoundsError(

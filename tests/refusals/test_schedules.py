@@ -41,8 +41,7 @@ s = sx.Schedule(t)
 REFUSALS = {
     "parallel on a loop that reads itself": SCAN + "s[u].parallel(x)\nsx.compile(u, s)",
     "a vectorised recurrence": SCAN + "s[u].vectorize(x, 8)\nsx.compile(u, s)",
-    "the inner part of a split recurrence": SCAN
-    + 's[u].split(x, "xo", "xi", 16).vectorize("xi")\nsx.compile(u, s)',
+    "the inner part of a split recurrence": SCAN + 's[u].split(x, "xo", "xi", 16).vectorize("xi")\nsx.compile(u, s)',
     "a split recurrence turned inside out": SCAN
     + 's[u].split(x, "xo", "xi", 16).reorder("xi", "xo")\nsx.compile(u, s)',
     "fused recurrence loops in parallel": SCAN + 's[u].fuse(y, x, "t").parallel("t")\nsx.compile(u, s)',
@@ -143,9 +142,8 @@ sx.compile(f, s)
     "a Func of another program": BLUR + 'k = sx.Func("k")\nk[x] = x\ns[k].compute_root()',
     "a factor of zero": BLUR + 's[g].split(x, "xo", "xi", 0)',
     "a factor that is a float": BLUR + 's[g].split(x, "xo", "xi", 8.0)',
-    "a schedule of another program": BLUR
-    + 'k = sx.Func("k")\nk[x] = x\ns[f].compute_root()\nsx.compile(k, s)',
-    "a text in place of a schedule": BLUR + 'sx.compile(g, "s[\'g\'].parallel(\'y\')")',
+    "a schedule of another program": BLUR + 'k = sx.Func("k")\nk[x] = x\ns[f].compute_root()\nsx.compile(k, s)',
+    "a text in place of a schedule": BLUR + "sx.compile(g, \"s['g'].parallel('y')\")",
 }
 
 
