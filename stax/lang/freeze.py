@@ -229,10 +229,11 @@ class _Freezer:
 
     def _update(self, f: Func, d: Definition, dims: tuple[str, ...], types: tuple[DType, ...], fp: str) -> nodes.Update:
         context = self._reader(f, d, dims)
-        index = self._integers([index_of(p, "an index") for p in d.index], context)
-        values = self._values(d.values, types, context, fp)
+        count = len(d.index)
+        roots = [(index_of(p, "an index"), dtypes.int64) for p in d.index]
+        made = self._rounded(resolve([*roots, *zip(d.values, types, strict=True)], context), fp)
         domain, where = self._domain(d.domain, context, fp)
-        return nodes.Update(index, values, domain, where, d.span)
+        return nodes.Update(made[:count], made[count:], domain, where, d.span)
 
     def _domain(self, r: RDom | None, context: Context, fp: str) -> tuple[tuple[nodes.Range, ...], Expr | None]:
         if r is None:

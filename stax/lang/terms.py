@@ -18,7 +18,8 @@ import numpy as np
 from stax import dtypes
 from stax.dtypes import DType, Kind
 from stax.errors import DefinitionError, Place, UnsupportedError, UserError
-from stax.expr.nodes import Const, Expr, Param, Read, Size, Var
+from stax.expr.nodes import Cast, Const, Expr, Param, Read, Size, Var
+from stax.expr.walk import rewrite
 from stax.source import here
 
 LITERAL = DType("literal", Kind.INT, 64)
@@ -88,6 +89,25 @@ def scalar_type(value: Any) -> DType:
     except TypeError:
         refuse(f"stax has no scalar type for {value!r}", hint="types are sx.uint8, sx.float32, ... or NumPy's")
     return found
+
+
+def readable(node: Expr) -> Expr:
+    """Return `node` as a user wrote it: with the names of owners, without casts to the type that weak values take."""
+
+    def rule(at: Expr) -> Expr:
+        match at:
+            case Access(owner=owner):
+                return Read(at.dtype, owner.name or owner.op, at.index, at.part)
+            case Extent(owner=owner):
+                return Size(at.dtype, owner.name, at.dim)
+            case Argument(owner=owner):
+                return Param(at.dtype, owner.name)
+            case Cast(value=value) if is_weak(value.dtype):
+                return value
+            case _:
+                return at
+
+    return rewrite(node, rule)
 
 
 def of_number(value: bool | int | float | np.generic) -> Const:

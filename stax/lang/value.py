@@ -13,7 +13,7 @@ from stax.errors import SymbolicValueError
 from stax.expr.nodes import BinaryOp, Expr
 from stax.expr.show import show
 from stax.lang import promote
-from stax.lang.terms import Access, is_weak, of_number, refuse, settled
+from stax.lang.terms import Access, is_weak, of_number, readable, refuse, settled
 from stax.source import here
 
 Op = BinaryOp
@@ -187,7 +187,7 @@ class Value:
         _no_number("float()", "sx.cast(e, sx.float64) converts; functions are sx.exp, sx.sqrt, ...")
 
     def __repr__(self) -> str:
-        return f"<{self.dtype} {show(self.node, limit=200)}>"
+        return f"<{self.dtype} {show(readable(self.node), limit=200)}>"
 
 
 def value_of(given: object, what: str = "a value") -> Value:

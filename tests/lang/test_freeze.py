@@ -7,6 +7,9 @@ import pytest
 import stax as sx
 from stax.algorithm.show import show
 from stax.algorithm.verify import verify
+from stax.expr import show as expr_show
+from stax.expr.number import same
+from stax.expr.walk import reads
 from stax.lang.freeze import freeze
 
 Y, X, I, J, T = sx.vars("y x i j t")  # noqa: E741
@@ -244,3 +247,23 @@ def test_two_updates_where_the_second_reads_the_first_warn() -> None:
     f[r.i, r.k] /= f[r.k, r.k]
     with pytest.warns(sx.errors.StaxWarning, match="two updates of `f`"):
         f[r.i, 0] -= f[r.i, r.k]
+
+
+def test_the_index_of_an_update_is_rounded_as_its_self_read_is() -> None:
+    """Contracted on one side only, the two could name different cells."""
+    a = sx.Input("a", sx.float32, 1)
+    r = sx.RDom("r", k=a.shape[0])
+    f = sx.Func("f")
+    f[X] = 0.0
+    f[sx.cast(sx.clip(a[r], 0, 1) * 10 + 0.5, sx.int32)] += a[r]
+    (update,) = freeze(f).funcs[0].updates
+    (own,) = [n for n in reads(update.values) if n.source == "f"]
+    assert same(own.index[0], update.index[0])
+    assert "fma" in expr_show.show(own.index[0])
+
+
+def test_a_value_is_shown_as_it_was_written() -> None:
+    a, p = sx.Input("a", sx.int32, 1), sx.Param("p", sx.int32)
+    r = sx.RDom("r", k=3)
+    assert repr(a[2 * X - a.shape[0]] + 1) == "<int32 a[2 * x - a.shape[0]] + 1>"
+    assert repr(sx.sum(a[r], over=r) * p + X / 3) == "<float64 float64(sum[] * int64(p)) + x / 3>"
