@@ -165,6 +165,30 @@ def load(s: State, place: Place, index: list[Part], m: Mask, other: str | None, 
     return Part(_value(s, total, place.dtype, lanes), None)
 
 
+def tile(s: State, place: Place, index: list[Part], lanes: int) -> list[str]:
+    """Return the vectors at `index` and at the `lanes - 1` positions after it: rows are loaded, and turned.
+
+    Method: log2(lanes) rounds, each interleaving the first half of the vectors with the second.
+    """
+    f, kind = s.f, types.memory(place.dtype)
+    wide, where = types.vector(kind, lanes), address(s, place, index, lanes)
+    rows = [
+        f.read(f"load {wide}, ptr {_lane(s, where, k, lanes)}, align {place.align}, !tbaa {place.tag}", place.name)
+        for k in range(lanes)
+    ]
+    half = lanes // 2
+    low = types.row([k // 2 + lanes * (k % 2) for k in range(lanes)], "i32")
+    high = types.row([half + k // 2 + lanes * (k % 2) for k in range(lanes)], "i32")
+    for _ in range(lanes.bit_length() - 1):
+        pairs = list(zip(rows[:half], rows[half:], strict=True))
+        rows = [
+            f.put(f"shufflevector {wide} {a}, {wide} {b}, <{lanes} x i32> {order}")
+            for a, b in pairs
+            for order in (low, high)
+        ]
+    return [_value(s, row, place.dtype, lanes) for row in rows]
+
+
 def _every(s: State, place: Place, where: Address, keep: str | None, apart: int, lanes: int) -> str:
     """Return lanes that are `apart` elements from each other, by vectors that cover the first to the last of them."""
     f, kind, size = s.f, types.memory(place.dtype), place.dtype.size_bytes
