@@ -301,7 +301,8 @@ class _Default:
         if len(plain) == 1:
             return [Parallel(last, CHUNK), Vectorize(f"{last}.in", lanes)]
         row, outer = plain[-2], [Parallel(d) for d in plain[:-2]]
-        if not (light and domain):
+        ragged = any(names((r.lo, r.hi)) & set(f.dims) for r in update.domain)
+        if not light or not domain or ragged:
             return [*outer, Parallel(row, STRIP_ROWS), Vectorize(last, lanes)]
         return [
             *outer,
