@@ -516,7 +516,7 @@ class TestChecks:
             "f",
         )
         made = Arguments(signature(array("a", F32), checks=(one,)))
-        with pytest.raises(BoundsError, match="serve `f` to different extents in dimension 0.*: 0, and 30 by `a`"):
+        with pytest.raises(BoundsError, match=r"serve `f` to different extents in dimension 0.*: 0, and 30 by `a`"):
             made.bind([FLAT], {})
         made.bind([FLAT], {}, shape=12)
         made.bind([FLAT], {}, out=np.zeros(12, np.float32))
