@@ -17,6 +17,7 @@ from stax.expr.nodes import BinaryOp
 
 ZEROS_BYTES = 512
 _APART = 4
+_AHEAD_BYTES = 512
 ZEROS = f"@stax.zeros = private unnamed_addr constant [{ZEROS_BYTES} x i8] zeroinitializer, align 64"
 _RMW = {BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.AND: "and", BinaryOp.OR: "or", BinaryOp.XOR: "xor"}
 
@@ -176,6 +177,10 @@ def tile(s: State, place: Place, index: list[Part], lanes: int) -> list[str]:
         f.read(f"load {wide}, ptr {_lane(s, where, k, lanes)}, align {place.align}, !tbaa {place.tag}", place.name)
         for k in range(lanes)
     ]
+    f.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    for k in range(lanes):  # rows far apart are too many streams for the processor to foresee
+        ahead = _move(s, _lane(s, where, k, lanes), str(_AHEAD_BYTES))
+        f.act(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
     half = lanes // 2
     low = types.row([k // 2 + lanes * (k % 2) for k in range(lanes)], "i32")
     high = types.row([half + k // 2 + lanes * (k % 2) for k in range(lanes)], "i32")
