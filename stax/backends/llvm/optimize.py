@@ -14,8 +14,8 @@ _REDUCTIONS = (
     "add", "and", "fadd", "fmaximum", "fminimum", "fmul", "mul", "or", "smax", "smin", "umax", "umin", "xor",
 )  # fmt: skip
 _INTRINSICS = frozenset({
-    "abs", "ceil", "copysign", "ctlz", "ctpop", "fabs", "floor", "fma", "fptosi.sat", "fptoui.sat", "masked.load", "prefetch",
-    "masked.store", "maximum", "minimum", "rint", "sadd.sat", "smax", "smin", "smul.with.overflow", "sqrt",
+    "abs", "ceil", "copysign", "ctlz", "ctpop", "fabs", "floor", "fma", "fptosi.sat", "fptoui.sat", "masked.load",
+    "masked.store", "maximum", "minimum", "prefetch", "rint", "sadd.sat", "smax", "smin", "smul.with.overflow", "sqrt",
     "ssub.sat", "trunc", "uadd.sat", "umax", "umin", "usub.sat",
     *(f"vector.reduce.{name}" for name in _REDUCTIONS),
 })  # fmt: skip
