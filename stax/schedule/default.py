@@ -13,8 +13,8 @@ from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.dtypes import int64 as _INT
 from stax.expr.affine import Algebra
-from stax.expr.nodes import Binary, Call, Cast, Const, Expr, Fn, Read, Select, Unary, Var
-from stax.expr.walk import names, postorder
+from stax.expr.nodes import Binary, Call, Const, Expr, Fn, Read, Select, Unary, Var
+from stax.expr.walk import children, names, postorder
 from stax.schedule.directives import (
     ComputeAt,
     ComputeRoot,
@@ -344,11 +344,17 @@ def _size(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
 
 
 def _lanes(f: Func, stage: int) -> int:
-    """Return how many values of the widest type that the stage computes fit a register."""
-    roots = f.values if stage == 0 else f.updates[stage - 1].values
-    sizes = [
-        node.dtype.size_bytes
-        for node in postorder(roots)
-        if not isinstance(node, Const | Var) and not (node.dtype.name == "int64" and not isinstance(node, Read | Cast))
-    ]
-    return max(8, REGISTER_BYTES // max([*sizes, *(t.size_bytes for t in f.dtypes)]))
+    """Return how many values of the widest type that a stage computes fit a register; positions do not count."""
+    widest = max(t.size_bytes for t in f.dtypes)
+    stack: list[Expr] = list(f.values if stage == 0 else f.updates[stage - 1].values)
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen or isinstance(node, Const | Var):
+            continue
+        seen.add(id(node))
+        if node.dtype.name != "int64" or isinstance(node, Read):
+            widest = max(widest, node.dtype.size_bytes)
+        if not isinstance(node, Read):
+            stack += children(node)
+    return max(8, REGISTER_BYTES // widest)
