@@ -99,11 +99,9 @@ class _Default:
         for f in reversed(kept):
             self._strip(f)
         out = [Line(StageRef(name), Inline()) for name in inlined if name not in self.named]
-        for f in reversed(kept):
+        for f in reversed(kept):  # readers first: what is placed at a loop is placed at it as it then is
             if f.name not in self.named:
                 out += self._placed(f)
-        for f in kept:
-            if f.name not in self.named:
                 for stage in range(len(f.updates) + 1):
                     out += [Line(StageRef(f.name, stage), d) for d in self._around_guests(f, self._loops(f, stage))]
         return out
