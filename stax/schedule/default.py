@@ -39,7 +39,8 @@ MOST_COPIED = 64
 CHUNK = 16384
 BLOCK = 128
 LIGHT = 40
-MOST_SIDE = 16
+MOST_SIDE = 8
+ROWS_A_TASK = 128
 TILE_ROWS = 4
 _PLAIN = frozenset({Fn.FMA, Fn.FLOOR, Fn.CEIL, Fn.TRUNC, Fn.RINT, Fn.ISNAN, Fn.COPYSIGN, Fn.ABSD, Fn.SATURATING_CAST})
 
@@ -292,7 +293,7 @@ class _Default:
             if inside:
                 return [Vectorize(last, side), *turned]
             return [
-                *(Parallel(d) for d in plain[:-1]), Parallel(last, STRIP_ROWS), Vectorize(f"{last}.in", side), *turned,
+                *(Parallel(d) for d in plain[:-1]), Parallel(last, ROWS_A_TASK), Vectorize(f"{last}.in", side), *turned,
             ]  # fmt: skip
         if inside:
             return [Vectorize(last, lanes)]
