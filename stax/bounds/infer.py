@@ -17,7 +17,7 @@ from stax.dtypes import int64
 from stax.errors import BoundsError
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
-from stax.expr.nodes import INDEX, Expr, Param, Read, Size
+from stax.expr.nodes import INDEX, Const, Expr, Param, Read, Size
 from stax.expr.show import show
 from stax.expr.value_range import ValueRange, value_ranges
 from stax.expr.walk import reads
@@ -220,7 +220,8 @@ class _Inference:
             if array.name == access.source:
                 if isinstance(array, Table):
                     return Affine(array.array.shape[d])
-                return self.size(array.name, d)
+                declared = array.sizes[d]
+                return self.algebra.of(declared) if isinstance(declared, Const) else self.size(array.name, d)
         f = self.pipeline.func(access.source)
         if f.shape and f.shape[d] is not None:
             shape = f.shape[d]

@@ -212,9 +212,12 @@ class State:
         else:
             facts, size = self.context.facts, buffer.dtype.size_bytes
             pointer = self.word(Slot(SlotKind.POINTER, name), "ptr")
-            dense = len(buffer.shape) - 1 if name in facts.dense else -1
+            rank = len(buffer.shape)
+            known = {rank - 1: size} if name in facts.dense else {}
+            for channels in (n for one, n in facts.packed if one == name):
+                known[rank - 2] = size * channels
             strides = tuple(
-                str(size) if d == dense else self.word(Slot(SlotKind.STRIDE, name, d)) for d in range(len(buffer.shape))
+                str(known[d]) if d in known else self.word(Slot(SlotKind.STRIDE, name, d)) for d in range(rank)
             )
             align = size if name in facts.aligned else 1
             made = Place(name, buffer.dtype, pointer, strides, align, self.f.module.tag(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from stax.backends.llvm import loop, memory, parallel, types
+from stax.backends.llvm import loop, memory, parallel, pixels, types
 from stax.backends.llvm.expr import emit, emit_scalar
 from stax.backends.llvm.lanes import scalar
 from stax.backends.llvm.state import Bound, Place, State
@@ -17,8 +17,18 @@ _STACK_BYTES = 64 << 10
 def emit_block(s: State, block: Block) -> None:
     """Append the statements of `block`, in the scope that is open, then free its scratch."""
     held = len(s.f.cleanups)
-    for stmt in block.stmts:
-        emit_stmt(s, stmt)
+    done = 0
+    for k, stmt in enumerate(block.stmts):
+        if k < done:
+            continue
+        run = pixels.run(s, block.stmts, k) if isinstance(stmt, Store) else None
+        if run is None:
+            emit_stmt(s, stmt)
+            continue
+        for let in run.lets:
+            emit_stmt(s, let)
+        pixels.store(s, run)
+        done = k + run.count
     while len(s.f.cleanups) > held:
         s.f.act(f"call void @stax_free(ptr {s.heap.pop()})")
         s.f.cleanups.pop()
