@@ -80,14 +80,16 @@ class _Builder:
         stmts: list[Stmt] = []
         grouped = {name: group for group in self.legal.pipeline.groups for name in group}
         for f in self.legal.pipeline.funcs:
-            placed = self.legal.placed[f.name]
-            if placed.store is None and (f.name not in self.legal.pipeline.outputs or f.name in self.copied):
+            if self.legal.placed[f.name].store is None and self.legal.placed[f.name].compute is not None:
                 stmts += self._storage(f)
         done: set[str] = set()
         for f in self.legal.pipeline.funcs:
             if self.legal.placed[f.name].compute is not None or f.name in done:
                 continue
             group = grouped.get(f.name, (f.name,))
+            for name in group:
+                if name not in self.legal.pipeline.outputs or name in self.copied:
+                    stmts += self._storage(self.funcs[name])
             stmts += self._group(group) if len(group) > 1 else self._realize(f)
             done |= set(group)
             stmts += [s for name in group if name in self.copied for s in self._copy(self.funcs[name])]
