@@ -68,7 +68,8 @@ class Context:
 class State:
     """One function being printed. `outer` is the function that calls it; `parallel` ones are run by several threads.
 
-    `heap` has the pointer and the place in the table of scratch that is held. `captured` maps a value of the outer function to its name here, its type, and its place in the block of captures.
+    `heap` has the pointer of scratch that is held, and its place in the table. `captured` maps a value of the outer
+    function to its name here, its type, and its place in the block of captures.
     """
 
     context: Context
