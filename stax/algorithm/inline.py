@@ -24,7 +24,7 @@ from stax.expr.nodes import Binary, Expr, Read, Var
 from stax.expr.number import Numbering
 from stax.expr.walk import children, reads, substitute, with_children
 
-MOST_COPIES = 100_000
+MOST_COPIES = 20_000
 Key = tuple[str, int, tuple[int, ...]]
 
 
