@@ -328,19 +328,18 @@ class _Default:
             return [
                 *(Parallel(d) for d in plain[:-1]), Parallel(last, ROWS_A_TASK), Vectorize(f"{last}.in", side), *turned,
             ]  # fmt: skip
-        if inside:
-            return [Vectorize(last, lanes)]
         if len(plain) == 1:
-            return [Parallel(last, CHUNK), Vectorize(f"{last}.in", lanes)]
-        row, outer = plain[-2], [Parallel(d) for d in plain[:-2]]
+            return [Vectorize(last, lanes)] if inside else [Parallel(last, CHUNK), Vectorize(f"{last}.in", lanes)]
+        row = plain[-2]
+        threads = [] if inside else [*(Parallel(d) for d in plain[:-2]), Parallel(row, STRIP_ROWS)]
         if not light or not domain or ragged:
-            return [*outer, Parallel(row, STRIP_ROWS), Vectorize(last, lanes)]
+            return [*threads, Vectorize(last, lanes)]
+        rows = row if inside else f"{row}.in"
         return [
-            *outer,
-            Parallel(row, STRIP_ROWS),
-            Split(f"{row}.in", f"{row}.in", f"{row}.tile", TILE_ROWS),
+            *threads,
+            Split(rows, rows, f"{row}.tile", TILE_ROWS),
             Vectorize(last, 2 * lanes),
-            Reorder((last, f"{row}.in", *domain, f"{row}.tile", f"{last}.in")),
+            Reorder((last, rows, *domain, f"{row}.tile", f"{last}.in")),
             Unroll(f"{row}.tile"),
         ]
 

@@ -104,3 +104,16 @@ def test_points_in_rows_of_three_are_pixels_too() -> None:
 
 def turn_matrix() -> np.ndarray:
     return np.array([[0.0, 1, 0], [-1, 0, 0], [0, 0, 1]])
+
+
+def test_products_in_strips_are_made_in_register_tiles() -> None:
+    """A product that is read at once, by a bias and a relu, is as fast as one that is kept whole."""
+    a, b = sx.Input("a", sx.float32, 2), sx.Input("b", sx.float32, 2)
+    k = sx.RDom("k", k=a.shape[1])
+    product, layer = sx.Func("product"), sx.Func("layer")
+    product[y, x] = sx.sum(a[y, k] * b[k, x], over=k)
+    layer[y, x] = sx.maximum(product[y, x] - 1, 0)
+    assert 'update(0).split("y", "y", "y.tile", 4).vectorize("x", 32)' in str(sx.auto_schedule(layer))
+    rng = np.random.default_rng(0)
+    m, n = rng.integers(0, 5, (37, 19)).astype(np.float32), rng.integers(0, 5, (19, 70)).astype(np.float32)
+    np.testing.assert_array_equal(sx.compile(layer, strict_native=True)(m, n), np.maximum(m @ n - 1, 0))
