@@ -195,7 +195,7 @@ class Arguments:
                     raise ArgumentError(
                         f"nothing says how far `{one.name}` extends in {self.signature.dim(one.name, dim)}",
                         places=[(one.span, "defined here")],
-                        hint="give shape= or out= at the call",
+                        hint=f'sx.Func("{one.name}", shape=(...)), or give shape= or out= at the call',
                     )
                 if extent < 0:
                     raise ArgumentError(f"shape= asks for the extent {extent} of `{one.name}`, which is negative")
@@ -236,11 +236,15 @@ class Arguments:
         span = (check.span, "this read" if check.kind is CheckKind.READ else "this index")
         match check.kind:
             case CheckKind.READ:
+                itself = check.stage.partition(".update(")[0] == check.source
                 return BoundsError(
                     f"`{check.stage}` reads `{check.source}` outside its {dim}: it needs {lo} to {hi}, "
                     f"there is {served}",
                     places=[span],
-                    hint=f"read sx.pad({check.source}, ...), clip or shift the index, "
+                    hint=f"give start values before the definition, such as {check.source}[0] = ..., "
+                    "or read it in an arm of sx.select that keeps inside"
+                    if itself
+                    else f"read sx.pad({check.source}, ...), clip or shift the index, "
                     "or ask for another shape=, out= or origin=",
                 )
             case CheckKind.WRITE:
