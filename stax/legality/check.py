@@ -11,10 +11,13 @@ from stax.algorithm.inline import inline
 from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name, stage_ranges
-from stax.errors import LegalityError, ScheduleError
-from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
+from stax.errors import LegalityError, ScheduleError, UnsupportedError
+from stax.expr.affine import Algebra, Interval, Prover, Ranges
 from stax.legality.order import check_order
+from stax.legality.remedy import remedy
+from stax.legality.witness import Clashed
 from stax.loops.nodes import LoopKind
+from stax.poly.clash import Proofs
 from stax.schedule.default import complete
 from stax.schedule.directives import Line, Parallel, StageRef, Unroll, Vectorize
 from stax.schedule.legal import Legal, Level, Placed
@@ -29,37 +32,48 @@ MOST_COPIES = 256
 Path = tuple[tuple[StageRef, int], ...]
 
 
-def check(pipeline: Pipeline, lines: Iterable[Line], regions: Regions | None = None) -> Legal:
+def check(
+    pipeline: Pipeline, lines: Iterable[Line], regions: Regions | None = None, proofs: Proofs | None = None
+) -> Legal:
     """Return the proof that `lines`, completed by the default schedule, change no value of `pipeline`.
 
+    `proofs` remembers what was asked of isl, and may be given again for another schedule of the same program.
     Raises LegalityError with the line to blame, ScheduleError where the lines do not fit together.
     """
     said = tuple(lines)
+    known = proofs or Proofs()
     try:
-        return _judge(pipeline, said, regions)
+        return _judge(pipeline, said, regions, known)
     except LegalityError as error:
-        raise _blamed(pipeline, said, error) from None
+        raise _blamed(pipeline, said, error, known) from None
 
 
-def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError) -> LegalityError:
-    for k in reversed(range(len(said))):
+def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError, known: Proofs) -> LegalityError:
+    def legal(lines: tuple[Line, ...]) -> bool:
         try:
-            _judge(pipeline, said[:k], None)
-        except ScheduleError:
-            continue
-        span = said[k].directive.span
-        return LegalityError(error.message, [(span, "asked for here"), *error.places], error.facts, error.hint)
-    return error
+            _judge(pipeline, lines, None, known)
+        except (ScheduleError, UnsupportedError):
+            return False
+        return True
+
+    hint, places = error.hint, list(error.places)
+    for k in reversed(range(len(said))):
+        if legal(said[:k]):
+            places.insert(0, (said[k].directive.span, "asked for here"))
+            if isinstance(error, Clashed):
+                hint = remedy(said, k, error, legal) or hint
+            break
+    return LegalityError(error.message, places, error.facts, hint)
 
 
-def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None) -> Legal:
+def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None, known: Proofs) -> Legal:
     resolved = resolve(pipeline, complete(pipeline, said))
     gone = frozenset(name for name, p in resolved.placements.items() if isinstance(p, Inline))
     _inline_keeps_reads_inside(pipeline, gone)
     smaller = inline(pipeline, gone)
     if gone or regions is None:
         regions = infer(smaller)
-    return _Check(smaller, resolved, regions).run()
+    return _Check(smaller, resolved, regions, known).run()
 
 
 def _inline_keeps_reads_inside(pipeline: Pipeline, gone: frozenset[str]) -> None:
@@ -82,7 +96,8 @@ def _inline_keeps_reads_inside(pipeline: Pipeline, gone: frozenset[str]) -> None
 
 
 class _Check:
-    def __init__(self, pipeline: Pipeline, resolved: Resolved, regions: Regions) -> None:
+    def __init__(self, pipeline: Pipeline, resolved: Resolved, regions: Regions, proofs: Proofs) -> None:
+        self.proofs = proofs
         self.pipeline, self.resolved, self.regions = pipeline, resolved, regions
         self.context = regions.context
         self.algebra = regions.context.algebra
@@ -175,7 +190,8 @@ class _Check:
         found: dict[str, Interval] = {}
         for stage, at in path:
             loop = self.points[stage].loops[at]
-            found[loop.var.name] = Interval(Affine(0), self.algebra.of(loop.extent) - 1)
+            first = self.algebra.of(loop.start)
+            found[loop.var.name] = Interval(first, first + self.algebra.of(loop.extent) - 1)
         return found
 
     def _box(self, f: Func, path: Path) -> Box:
@@ -259,7 +275,8 @@ class _Check:
                     [(self._said(ref, loop.loop), "here")],
                     hint=f"{word}({loop.loop.name!r}, n) splits it by a constant" if wrong else "take a smaller factor",
                 )
-        check_order(f, stage, found, self.context.accesses[f.name][stage], self.algebra)
+        own = self.context.accesses[f.name][stage]
+        check_order(f, stage, nest, found, own, self.algebra, self.context.at_least, self.proofs)
 
     def _steps_first(self, f: Func) -> None:
         found = self.points[StageRef(f.name, 0)]

@@ -168,8 +168,7 @@ class _Builder:
             return self._inside(ref, depth)
         loop = loops[depth]
         body = Block(tuple(self._inside(ref, depth + 1)))
-        start = build.index(0)
-        return [For(loop.var, start, loop.extent, loop.loop.kind, body, (), self._width(loop), loop.down)]
+        return [For(loop.var, loop.start, loop.extent, loop.loop.kind, body, (), self._width(loop), loop.down)]
 
     def _width(self, loop: Counted) -> int | None:
         return loop.width

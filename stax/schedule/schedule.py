@@ -200,6 +200,18 @@ class Stage:
         """Let `loops`, outermost first, take among them the places that they hold."""
         return self._say("reorder", *loops)
 
+    def reverse(self, v: Named) -> Stage:
+        """Run the iterations of `v` from the last to the first."""
+        return self._say("reverse", v)
+
+    def skew(self, v: Named, w: Named, factor: int, new: Named | None = None) -> Stage:
+        """Make of loop `v` a loop that counts `v + factor * w`, called `new`, or `v` as before.
+
+        What `v` reads an iteration of `w` earlier and up to `factor` further on then comes first, so that the two may
+        be tiled or interchanged.
+        """
+        return self._say("skew", v, w, factor, new=new)
+
     def vectorize(self, v: Named, n: int | None = None, *, upto: int | None = None) -> Stage:
         """Run the iterations of `v` as lanes in step; with `n`, split `v` by `n` and do so with the inner `v.in`."""
         return self._say("vectorize", v, *(() if n is None else (n,)), upto=upto)
