@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from random import Random
 
 from stax.algorithm.nodes import Func, Pipeline, Update
@@ -38,17 +37,21 @@ COMMUTING: dict[BinaryOp, Callable[[int, int], int]] = {
 }
 
 
-def differs(pipeline: Pipeline, lines: Iterable[Line], sizes: Mapping[str, Cell], tries: int = 4, seed: int = 0) -> str:
+def differs(
+    pipeline: Pipeline, lines: Iterable[Line], sizes: Mapping[str, Cell], tries: int = 4, seed: int = 0,
+    dead: bool = False,
+) -> str:  # fmt: skip
     """Return what differs when `lines` are followed, "" where nothing does in `tries` runs.
 
-    `lines` place every Func that is not at root; `sizes` are the extents of inputs and outputs.
+    `lines` place every Func that is not at root; `sizes` are the extents of inputs and outputs. With `dead`, what is
+    written to a cell must be the same in turn, even where nobody reads it before it is written again.
     """
     said = tuple(lines)
-    loops = any(_may_differ(line) for line in said)
-    for k in range(tries if loops else 1):
-        found = Run(pipeline, said, sizes, Random(seed * 1000 + k), calm=k == 0).differs()
-        if found:
-            return found
+    for k in range(tries if any(_may_differ(line) for line in said) else 2):
+        run = Run(pipeline, said, Truth(pipeline, sizes, seed + k), Random(seed * 1000 + k), calm=k == 0)
+        found = run.differs()
+        if found or (dead and run.odd):
+            return found or run.odd[0]
     return ""
 
 
@@ -149,21 +152,22 @@ class Place:
 class Run:
     """One execution of a scheduled program."""
 
-    def __init__(
-        self, pipeline: Pipeline, lines: Sequence[Line], sizes: Mapping[str, Cell], rng: Random, calm: bool
-    ) -> None:
-        self.pipeline, self.sizes, self.rng, self.calm = pipeline, sizes, rng, calm
+    def __init__(self, pipeline: Pipeline, lines: Sequence[Line], truth: Truth, rng: Random, calm: bool) -> None:
+        self.pipeline, self.truth, self.rng, self.calm = pipeline, truth, rng, calm
         self.funcs = {f.name: f for f in pipeline.funcs}
         self.twins: dict[StageRef, Twin] = {}
         self.places: dict[str, Place] = {}
         self.wrong: list[str] = []
+        self.odd: list[str] = []
+        self.turns: dict[int, dict[Cell, list[int]]] = {}
         for f in pipeline.funcs:
             for k in range(len(f.updates) + 1):
                 self.twins[StageRef(f.name, k)] = Twin(_roots(f, k), f.backwards if k == 0 else frozenset())
         for line in lines:
             match line.directive:
                 case said.ComputeAt(consumer=g, stage=stage, loop=loop, store=store):
-                    at = StageRef(g, self._reader(g, line.at.func) if stage is None else stage)
+                    assert stage is not None
+                    at = StageRef(g, stage)
                     self.places[line.at.func] = Place(at, loop, (at, store or loop))
                 case said.StoreRoot():
                     old = self.places[line.at.func]
@@ -172,11 +176,6 @@ class Run:
                     pass
                 case _:
                     self.twins[line.at].apply(line.directive)
-        self.truth = Truth(pipeline, sizes)
-
-    def _reader(self, consumer: str, func: str) -> int:
-        f = self.funcs[consumer]
-        return max(k for k in range(len(f.updates) + 1) if any(r.source == func for r in reads(_exprs(f, k))))
 
     def differs(self) -> str:
         memory = {f.name: Memory() for f in self.pipeline.funcs if self._at_root(f.name)}
@@ -194,8 +193,12 @@ class Run:
         return name not in self.places or self.places[name].kept is None
 
     def _realize(self, f: Func, box: list[tuple[int, int]], memory: dict[str, Memory]) -> Iterator[None]:
+        turns = self.turns[id(memory[f.name])] = {}
         for k in range(len(f.updates) + 1):
             yield from self._stage(f, k, box, memory)
+        for cell, values in turns.items():
+            if values != self.truth.turns[f.name].get(cell, values):
+                self.odd.append(f"{f.name}{list(cell)} in between")
         for cell in itertools.product(*(range(lo, hi + 1) for lo, hi in box)):
             if cell in self.truth.memory[f.name] and memory[f.name].get(cell) != self.truth.memory[f.name][cell]:
                 self.wrong.append(f"{f.name}{list(cell)} when it is done")
@@ -249,10 +252,12 @@ class Run:
             self.rng.shuffle(bodies)
         while bodies:
             at = 0 if slow else self.rng.randrange(len(bodies))
-            if next(bodies[at], self) is self:
+            try:
+                next(bodies[at])
+            except StopIteration:
                 bodies.pop(at)
-            else:
-                yield
+                continue
+            yield
 
     def _body(
         self, f: Func, k: int, found: list[Instance], order: list[int], lanes: list[int], depth: int, loop: str,
@@ -293,27 +298,31 @@ class Run:
 
     def _statement(self, f: Func, k: int, lanes: list[Instance], memory: dict[str, Memory]) -> Iterator[None]:
         def load(source: str, cell: Cell) -> int:
-            value = memory[source].get(cell, hash(("poison", source, cell)))
+            value = memory.get(source, Memory()).get(cell, hash(("poison", source, cell)))
             if source != f.name and cell in self.truth.memory[source] and value != self.truth.memory[source][cell]:
                 self.wrong.append(f"{source}{list(cell)} as {f.name} reads it")
             return value
 
         writes = [self.truth.effect(f, k, lane.point, load) for lane in lanes]
         yield
+        self.rng.shuffle(writes)
         for write in writes:
             if write is not None:
                 memory[f.name][write[0]] = write[1]
+                if not (k and commuting(f, f.updates[k - 1])):
+                    self.turns[id(memory[f.name])].setdefault(write[0], []).append(write[1])
         yield
 
 
 class Truth:
     """What the program means: every cell of every Func, computed in the order of the algorithm."""
 
-    def __init__(self, pipeline: Pipeline, sizes: Mapping[str, Cell]) -> None:
-        self.pipeline, self.sizes = pipeline, sizes
+    def __init__(self, pipeline: Pipeline, sizes: Mapping[str, Cell], salt: int) -> None:
+        self.pipeline, self.sizes, self.salt = pipeline, sizes, salt
         self.funcs = {f.name: f for f in pipeline.funcs}
         self.boxes: dict[str, list[tuple[int, int]]] = {}
         self.memory: dict[str, Memory] = {}
+        self.turns: dict[str, dict[Cell, list[int]]] = {}
         asked: dict[str, set[Cell]] = {f.name: set() for f in pipeline.funcs}
         for name in pipeline.outputs:
             asked[name] |= set(itertools.product(*(range(n) for n in sizes[name])))
@@ -328,6 +337,7 @@ class Truth:
 
     def _run(self, f: Func) -> Memory:
         memory = Memory()
+        turns = self.turns[f.name] = {}
         waiting: set[Cell] = set()
         box = self.boxes[f.name]
 
@@ -344,6 +354,7 @@ class Truth:
             effect = self.effect(f, 0, dict(zip(f.dims, cell, strict=True)), load)
             assert effect is not None
             memory[cell] = effect[1]
+            turns[cell] = [effect[1]]
 
         for cell in itertools.product(*(range(lo, hi + 1) for lo, hi in box)):
             if cell not in memory:
@@ -353,6 +364,8 @@ class Truth:
                 effect = self.effect(f, k, point, lambda source, cell: self._of(source, cell, memory, f))
                 if effect is not None:
                     memory[effect[0]] = effect[1]
+                    if not commuting(f, f.updates[k - 1]):
+                        turns.setdefault(effect[0], []).append(effect[1])
         return memory
 
     def _of(self, source: str, cell: Cell, memory: Memory, f: Func) -> int:
@@ -442,7 +455,7 @@ class Truth:
             case Read(source=source, index=index):
                 cell = tuple(self.value(i, point, load) for i in index)
                 if source not in self.funcs:
-                    return hash((source, *(c + 7 for c in cell))) % 1009
+                    return hash((self.salt, len(source), *(c + 7 for c in cell))) % 1009
                 assert load is not None
                 return load(source, cell)
             case Unary(op=UnaryOp.NOT, value=value):
@@ -526,8 +539,3 @@ def _exprs(f: Func, k: int) -> tuple[Expr, ...]:
         return f.values
     update = f.updates[k - 1]
     return (*update.values, *update.index, *(() if update.where is None else (update.where,)))
-
-
-def product(sizes: Sequence[int]) -> int:
-    """Return how many cells a box of `sizes` has."""
-    return reduce(lambda a, b: a * b, sizes, 1)
