@@ -24,13 +24,13 @@ class StaxError(Exception):
         super().__init__(message)
 
     def __str__(self) -> str:
-        lines = [self.message]
+        lines = [_clipped(self.message)]
         for span, word in self.places:
             if span is not None:
                 lines += _shown(span, word)
-        lines += [f"  {fact}" for fact in self.facts]
+        lines += [f"  {_clipped(fact)}" for fact in self.facts]
         if self.hint is not None:
-            lines.append(f"  hint: {self.hint}")
+            lines.append(f"  hint: {_clipped(self.hint)}")
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[type[StaxError], tuple[str, tuple[Place, ...], tuple[str, ...], str | None]]:
@@ -89,15 +89,26 @@ class StaxWarning(UserWarning):
     """Something legal that is probably not meant."""
 
 
+_LONGEST, _WIDEST = 600, 160
+
+
+def _clipped(text: str) -> str:
+    """Return `text` without the middle of what nobody reads to its end."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+
+
 def _shown(span: Span, word: str) -> list[str]:
     text = span.text
     name = os.path.relpath(span.file) if os.path.isabs(span.file) and span.file.startswith(os.getcwd()) else span.file
     lines = [f"  {name}:{span.line}"]
     if text:
         number = f"{span.line:>6} | "
-        lines.append(number + text)
         end = span.end if span.end > span.column else len(text)
         start = span.column if span.end else len(text) - len(text.lstrip())
+        if len(text) > _WIDEST:
+            cut = max(0, start - _WIDEST // 2)
+            text, start, end = text[cut : cut + _WIDEST], start - cut, min(end - cut, _WIDEST)
+        lines.append(number + text)
         lines.append(" " * (len(number) - 2) + "| " + " " * start + "^" * max(1, end - start) + f" {word}")
     else:
         lines[-1] += f": {word}"

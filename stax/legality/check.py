@@ -280,7 +280,8 @@ class _Check:
 
     def _steps_first(self, f: Func) -> None:
         found = self.points[StageRef(f.name, 0)]
-        if found.leaves(f.dims[0]) != frozenset({0}) or found.loops[0].loop.kind is not LoopKind.SERIAL:
+        alone = found.leaves(f.dims[0]) == frozenset({0}) and not any(0 in found.leaves(d) for d in f.dims[1:])
+        if not alone or found.loops[0].loop.kind is not LoopKind.SERIAL:
             raise LegalityError(
                 f"`{f.name}` is stepped together with Funcs that read it: loop `{f.dims[0]}` stays outermost and serial"
             )

@@ -1,4 +1,4 @@
-"""Keep a cell that a serial loop updates in a register.
+"""Keep cells that a serial loop updates in registers.
 
 before                                     after
     for r in 0 +: n:                           for r in 0 +: n carry acc = f[i]:
@@ -6,7 +6,8 @@ before                                     after
                                                f[i] = acc
 
 Needs: accesses whose equal positions are equal expressions (`tidy_loops`).
-Gives: the same program; where the loop's every access to a buffer is to one cell, stored once without a condition.
+Gives: the same program; where all that a loop does to a buffer is to some cells that stay where they are and apart,
+stored without a condition. A cell stored several times in an iteration is handed from store to store.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stax.algorithm.nodes import MARK
+from stax.expr.affine import Algebra
 from stax.expr.nodes import Expr, Load, Local
 from stax.expr.number import Numbering
 from stax.expr.walk import names, postorder
 from stax.loops.nodes import Allocate, Block, Carry, For, If, LoopKind, Program, Stmt, Store
 from stax.loops.walk import all_expressions, bound_locals, rewrite_expressions, statements
+
+Cell = tuple[int, ...]
 
 
 def carry_accumulators(program: Program) -> Program:
@@ -45,48 +49,93 @@ def _carried(loop: For) -> list[Stmt]:
     if loop.kind is not LoopKind.SERIAL:
         return [loop]
     after: list[Stmt] = []
-    for store in [s for s in loop.body.stmts if isinstance(s, Store)]:
-        found = _cell(loop, store)
+    for buffer in dict.fromkeys(s.buffer for s in loop.body.stmts if isinstance(s, Store)):
+        found = _Cells(loop, buffer).carried()
         if found is not None:
             loop, last = found
-            after.append(last)
+            after += last
     return [loop, *after]
 
 
-def _cell(loop: For, store: Store) -> tuple[For, Store] | None:
-    """Return `loop` with the cell of `store` carried, and the store after it; None where it is not one cell."""
-    if store.mask or store.atomic is not None:
-        return None
-    bound = {local.name for local in bound_locals(loop)}
-    if names(store.index) & bound or any(isinstance(n, Load) for n in postorder(store.index)):
-        return None
-    touching = [s for s in statements(loop.body) if isinstance(s, Store | Allocate) and _buffer(s) == store.buffer]
-    if len(touching) != 1:
-        return None
-    numbering = Numbering()
-    own = [numbering.of(i) for i in store.index]
-    at = next(k for k, s in enumerate(loop.body.stmts) if s is store)
-    axes = store.value.axes
-    for k, stmt in enumerate(loop.body.stmts):
-        for node in postorder(all_expressions(stmt)):
-            if isinstance(node, Load) and node.buffer == store.buffer:
-                plain = not node.mask and node.axes == axes and [numbering.of(i) for i in node.index] == own
-                if not plain or k > at:
-                    return None
-    acc = Local(store.value.dtype, f"{loop.var.name}{MARK}{store.buffer}", axes=axes)
-    first = Load(store.value.dtype, store.buffer, store.index, axes=axes)
+class _Cells:
+    """The cells of one buffer that a loop touches."""
 
-    def rule(node: Expr) -> Expr:
-        return acc if isinstance(node, Load) and node.buffer == store.buffer else node
+    def __init__(self, loop: For, buffer: str) -> None:
+        self.loop, self.buffer = loop, buffer
+        self.numbering = Numbering()
+        self.stores: dict[Cell, Store] = {}
 
-    body = rewrite_expressions(Block(loop.body.stmts), rule)
-    assert isinstance(body, Block)
-    kept = body.stmts[at]
-    assert isinstance(kept, Store)
-    rest = Block((*body.stmts[:at], *body.stmts[at + 1 :]))
-    carried = replace(loop, body=rest, carries=(*loop.carries, Carry(acc, first, kept.value)))
-    return carried, replace(store, value=acc)
+    def carried(self) -> tuple[For, list[Stmt]] | None:
+        """Return the loop with its cells carried, and the stores after it; None where they are not as they must be."""
+        if not self._stay() or not self._apart() or not self._match():
+            return None
+        values: dict[Cell, Expr] = {}
+        accs: dict[Cell, Local] = {}
+        for k, (cell, store) in enumerate(self.stores.items()):
+            name = f"{self.loop.var.name}{MARK}{self.buffer}{MARK}{k}"
+            values[cell] = accs[cell] = Local(store.value.dtype, name, axes=store.value.axes)
+        rest: list[Stmt] = []
+        for stmt in self.loop.body.stmts:
+            fresh = self._without_loads(stmt, values)
+            if isinstance(fresh, Store) and fresh.buffer == self.buffer:
+                values[self._cell(fresh)] = fresh.value
+            else:
+                rest.append(fresh)
+        carries = tuple(
+            Carry(accs[c], Load(s.value.dtype, self.buffer, s.index, axes=s.value.axes), values[c])
+            for c, s in self.stores.items()
+        )
+        after: list[Stmt] = [replace(s, value=accs[c]) for c, s in self.stores.items()]
+        return replace(self.loop, body=Block(tuple(rest)), carries=(*self.loop.carries, *carries)), after
+
+    def _cell(self, access: Store | Load) -> Cell:
+        return tuple(self.numbering.of(i) for i in access.index)
+
+    def _stay(self) -> bool:
+        """Find the cells: stored right in the loop, at positions that it does not change."""
+        bound = {local.name for local in bound_locals(self.loop)}
+        for stmt in statements(self.loop.body):
+            if isinstance(stmt, Allocate) and stmt.buffer.name == self.buffer:
+                return False
+            if isinstance(stmt, Store) and stmt.buffer == self.buffer:
+                plain = not stmt.mask and stmt.atomic is None and any(s is stmt for s in self.loop.body.stmts)
+                moves = names(stmt.index) & bound or any(isinstance(n, Load) for n in postorder(stmt.index))
+                if not plain or moves:
+                    return False
+                self.stores.setdefault(self._cell(stmt), stmt)
+        return True
+
+    def _apart(self) -> bool:
+        """Return whether no two cells share an element."""
+        algebra = Algebra()
+        found = list(self.stores.values())
+        for k, a in enumerate(found):
+            for b in found[:k]:
+                gaps = [(algebra.of(x) - algebra.of(y), x, y) for x, y in zip(a.index, b.index, strict=True)]
+                if not any(not g.terms and abs(g.const) >= max(_lanes(x), _lanes(y)) and g.const for g, x, y in gaps):
+                    return False
+        return True
+
+    def _match(self) -> bool:
+        """Return whether every load of the buffer is of one of the cells."""
+        for node in postorder(all_expressions(self.loop.body)):
+            if isinstance(node, Load) and node.buffer == self.buffer:
+                store = self.stores.get(self._cell(node))
+                if node.mask or store is None or node.axes != store.value.axes:
+                    return False
+        return True
+
+    def _without_loads(self, stmt: Stmt, values: dict[Cell, Expr]) -> Stmt:
+        """Return `stmt` with each load of a cell replaced by the value it has there."""
+
+        def rule(node: Expr) -> Expr:
+            return values[self._cell(node)] if isinstance(node, Load) and node.buffer == self.buffer else node
+
+        return rewrite_expressions(stmt, rule)
 
 
-def _buffer(stmt: Store | Allocate) -> str:
-    return stmt.buffer if isinstance(stmt, Store) else stmt.buffer.name
+def _lanes(index: Expr) -> int:
+    found = 1
+    for axis in index.axes:
+        found *= axis.size
+    return found

@@ -22,12 +22,13 @@ from stax.expr.affine import Affine, Algebra, Interval
 from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Local
 from stax.expr.walk import children, postorder
 from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store
-from stax.loops.walk import as_block, copy_with_fresh_names, expressions, statements
+from stax.loops.walk import as_block, copy_with_fresh_names, expressions, statements, substitute
 from stax.lower.tidy_loops import Scope, tidy
 
 SHORT = 8
 MOST_NODES = 6000
 MOST_CUTS = 12
+NARROW = 8
 
 
 def partition_loops(program: Program, algebra: Algebra, at_least: Mapping[int, int]) -> Program:
@@ -70,6 +71,8 @@ class _Cutter:
     def loop(self, loop: For, scope: Scope, done: frozenset[_Threshold] = frozenset()) -> Block:
         of = self.algebra.of
         lo, hi = of(loop.start), of(loop.start) + of(loop.extent)
+        if self._is_partial(loop):
+            return self.block(self._in_eights(loop, scope), scope)
         plain = self._fixed(loop)
         if plain.kind in (LoopKind.VECTOR, LoopKind.UNROLL) or loop.carries:
             return self._whole(plain, scope)
@@ -97,6 +100,29 @@ class _Cutter:
         """Return `loop`, serial where its extent must be constant and is not."""
         open_end = loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and build.integer(loop.extent) is None
         return replace(loop, kind=LoopKind.SERIAL, width=loop.width) if open_end else loop
+
+    def _is_partial(self, loop: For) -> bool:
+        wide = loop.width is not None and loop.width > NARROW
+        return loop.kind is LoopKind.VECTOR and wide and build.integer(loop.extent) is None and not loop.carries
+
+    def _in_eights(self, loop: For, scope: Scope) -> Block:
+        """Return the lanes that do not fill a vector in runs of eight, and the rest one by one."""
+        self.copies += 1
+        count = build.floordiv(build.maximum(loop.extent, 0), NARROW)
+        run, lane = (replace(loop.var, name=f"{loop.var.name}{MARK}{self.copies}{k}") for k in ("r", "l"))
+        first = copy_with_fresh_names(loop.body, f"{MARK}{self.copies}a")
+        at = build.add(loop.start, build.add(build.mul(run, NARROW), lane))
+        lanes = For(lane, build.index(0), build.index(NARROW), LoopKind.VECTOR, as_block(first), width=NARROW)
+        runs = For(run, build.index(0), count, LoopKind.SERIAL, Block((substitute(lanes, {loop.var.name: at}),)))
+        done = build.mul(count, NARROW)
+        rest = replace(
+            loop,
+            start=build.add(loop.start, done),
+            extent=build.sub(loop.extent, done),
+            kind=LoopKind.SERIAL,
+            width=NARROW,
+        )
+        return tidy(Block((rest, runs) if loop.down else (runs, rest)), scope)
 
     def _whole(self, loop: For, scope: Scope) -> Block:
         of = self.algebra.of
@@ -129,22 +155,24 @@ class _Cutter:
         extent = expr(end - start)
         if build.integer(extent) == 1:
             body = tidy(copy.body, scope.named(copy.var.name, expr(start)))
-            return self._settled(body) if done is None else self.block(body, scope)
+            return self._settled(body, scope) if done is None else self.block(body, scope)
         body = tidy(copy.body, inner)
         made = replace(copy, start=expr(start), extent=extent, body=body)
-        return self._settled(Block((made,))) if done is None else self.loop(made, scope, done)
+        return self._settled(Block((made,)), scope) if done is None else self.loop(made, scope, done)
 
-    def _settled(self, block: Block) -> Block:
+    def _settled(self, block: Block, scope: Scope) -> Block:
         """Return `block` uncut: what should be constant and is not runs serially."""
         out: list[Stmt] = []
         for stmt in block.stmts:
             match stmt:
+                case For() if self._is_partial(stmt):
+                    out += self._settled(self._in_eights(stmt, scope), scope).stmts
                 case For(body=body):
-                    out.append(replace(self._fixed(stmt), body=self._settled(body)))
+                    out.append(replace(self._fixed(stmt), body=self._settled(body, scope)))
                 case If(cond=cond, then=then, orelse=orelse):
-                    out.append(If(cond, self._settled(then), self._settled(orelse)))
+                    out.append(If(cond, self._settled(then, scope), self._settled(orelse, scope)))
                 case Block():
-                    out += self._settled(stmt).stmts
+                    out += self._settled(stmt, scope).stmts
                 case Allocate() | Let() | Store():
                     out.append(stmt)
         return Block(tuple(out))

@@ -175,7 +175,11 @@ class _Widener:
             index, mask = below[: len(node.index)], (*below[len(node.index) :], *lanes.mask)
             if any(lanes.axis in e.axes for e in (*index, *mask)):
                 mask = (*mask, *lanes.guard)
+            if not index and node.other is None:  # one cell, always there: lanes need no mask
+                mask = tuple(m for m in mask if not m.axes)
             own = self._union([e.axes for e in (*index, *mask)])
+            if not index and own:
+                raise _NoForm
             if own != self._union([i.axes for i in index]):
                 index = (build.spread(index[0], own), *index[1:])
             return replace(node, index=index, mask=mask, axes=own)

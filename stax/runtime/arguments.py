@@ -33,13 +33,14 @@ _OVERLAP_WORK = 10_000
 class Bound:
     """Checked arguments. `arrays` are by buffer name; `sizes` by the names of inputs, tables, outputs and buffers.
 
-    `results` is what the call returns: an array, or tuples of them.
+    `results` is what the call returns: an array, or tuples of them. `empty` says that there is nothing to compute.
     """
 
     arrays: Mapping[str, Array]
     sizes: Mapping[str, tuple[int, ...]]
     scalars: Mapping[str, Number]
     results: Any
+    empty: bool = False
 
 
 class Arguments:
@@ -78,15 +79,15 @@ class Arguments:
         for one, extents in zip(self.signature.outputs, shapes, strict=True):
             sizes |= dict.fromkeys((one.name, *one.buffers), extents)
         self._check_outs(outs, sizes)
-        if not all(self._conds(sizes, scalars)):
+        empty = all(0 in extents for extents in shapes)
+        if not empty and not all(self._conds(sizes, scalars)):
             self._judge_failed(sizes, scalars, inferred)
         _check_overlap(outs, arrays, overlap)
         kept = {name: array for name, (array, _) in outs.items()}
         written = kept | self._allocate(outs, sizes)
         results = [self._result(one, outs, written) for one in self.signature.outputs]
-        return Bound(
-            arrays | self._tables | written, sizes, scalars, results[0] if len(results) == 1 else tuple(results)
-        )
+        whole = results[0] if len(results) == 1 else tuple(results)
+        return Bound(arrays | self._tables | written, sizes, scalars, whole, empty)
 
     def _match(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         names = self.signature.arguments

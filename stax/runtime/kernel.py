@@ -97,7 +97,8 @@ class Kernel:
         count = self._threads(threads)
         bound = self._arguments.bind(args, named, out, shape, origin, overlap)
         self._calls += 1
-        self._runner(bound)(bound, count)
+        if not bound.empty:
+            self._runner(bound)(bound, count)
         return bound.results
 
     def bind(
@@ -214,7 +215,8 @@ class BoundKernel:
 
     def __call__(self) -> Any:
         """Run once more and return the outputs."""
-        self._run(self._bound, self._threads)
+        if not self._bound.empty:
+            self._run(self._bound, self._threads)
         return self._bound.results
 
 

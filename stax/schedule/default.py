@@ -13,8 +13,8 @@ from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.dtypes import int64 as _INT
 from stax.expr.affine import Algebra
-from stax.expr.nodes import Binary, Call, Cast, Const, Expr, Fn, Read, Select, Unary, Var
-from stax.expr.walk import names, postorder
+from stax.expr.nodes import Binary, Call, Const, Expr, Fn, Read, Select, Unary, Var
+from stax.expr.walk import children, names, postorder
 from stax.schedule.directives import (
     ComputeAt,
     ComputeRoot,
@@ -23,9 +23,11 @@ from stax.schedule.directives import (
     Line,
     Parallel,
     Reorder,
+    Split,
     StageRef,
     StoreAt,
     StoreRoot,
+    Unroll,
     Vectorize,
 )  # fmt: skip
 
@@ -36,7 +38,9 @@ CHEAP = 2
 MOST_COPIED = 64
 CHUNK = 16384
 BLOCK = 128
-ROWS_AT_ONCE = 8
+LIGHT = 40
+MOST_SIDE = 16
+TILE_ROWS = 4
 _PLAIN = frozenset({Fn.FMA, Fn.FLOOR, Fn.CEIL, Fn.TRUNC, Fn.RINT, Fn.ISNAN, Fn.COPYSIGN, Fn.ABSD, Fn.SATURATING_CAST})
 
 
@@ -95,11 +99,9 @@ class _Default:
         for f in reversed(kept):
             self._strip(f)
         out = [Line(StageRef(name), Inline()) for name in inlined if name not in self.named]
-        for f in reversed(kept):
+        for f in reversed(kept):  # readers first: what is placed at a loop is placed at it as it then is
             if f.name not in self.named:
                 out += self._placed(f)
-        for f in kept:
-            if f.name not in self.named:
                 for stage in range(len(f.updates) + 1):
                     out += [Line(StageRef(f.name, stage), d) for d in self._around_guests(f, self._loops(f, stage))]
         return out
@@ -242,7 +244,8 @@ class _Default:
             if len(f.dims) > 2:
                 out.append(Reorder((row, *f.dims[:-2], f"{row}.in")))
             return [*out, Vectorize(last, lanes)]
-        return [*(Parallel(d) for d in f.dims[:-1]), Vectorize(last, lanes)]
+        wide = 2 * lanes if _cost(f.values, {}) <= LIGHT else lanes
+        return [*(Parallel(d) for d in f.dims[:-2]), Parallel(row, STRIP_ROWS), Vectorize(last, wide)]
 
     def _moved(self, f: Func) -> list[tuple[str, ...]]:
         """Return, for each read of its own Func, the dims it lies elsewhere in; of a group, that the first is one."""
@@ -280,17 +283,33 @@ class _Default:
         if not plain:
             return []
         inside = f.name in self.strips
-        last = plain[-1]
+        last, domain = plain[-1], [r.name for r in update.domain]
         contiguous = last == f.dims[-1] and not self._runs_along_domain(f, stage)
-        lane: list[Directive] = [Vectorize(last, lanes if contiguous else ROWS_AT_ONCE)]
-        if inside:
-            return lane
-        if len(plain) == 1:
+        light = _cost(update.values, {}) <= LIGHT
+        if not contiguous:
+            side = min(lanes, MOST_SIDE)
+            turned = [Unroll(domain[-1], side)] if light and domain else []
+            if inside:
+                return [Vectorize(last, side), *turned]
             return [
-                Parallel(last, CHUNK if contiguous else 4 * ROWS_AT_ONCE),
-                Vectorize(f"{last}.in", lane_width(lane)),
-            ]
-        return [*(Parallel(d) for d in plain[:-1]), *lane]
+                *(Parallel(d) for d in plain[:-1]), Parallel(last, STRIP_ROWS), Vectorize(f"{last}.in", side), *turned,
+            ]  # fmt: skip
+        if inside:
+            return [Vectorize(last, lanes)]
+        if len(plain) == 1:
+            return [Parallel(last, CHUNK), Vectorize(f"{last}.in", lanes)]
+        row, outer = plain[-2], [Parallel(d) for d in plain[:-2]]
+        ragged = any(names((r.lo, r.hi)) & set(f.dims) for r in update.domain)
+        if not light or not domain or ragged:
+            return [*outer, Parallel(row, STRIP_ROWS), Vectorize(last, lanes)]
+        return [
+            *outer,
+            Parallel(row, STRIP_ROWS),
+            Split(f"{row}.in", f"{row}.in", f"{row}.tile", TILE_ROWS),
+            Vectorize(last, 2 * lanes),
+            Reorder((last, f"{row}.in", *domain, f"{row}.tile", f"{last}.in")),
+            Unroll(f"{row}.tile"),
+        ]
 
     def _runs_along_domain(self, f: Func, stage: int) -> bool:
         """Return whether what the update reads lies side by side along its domain, not along its own dims."""
@@ -299,14 +318,6 @@ class _Default:
         ends = [{n for n in names(self.algebra.atom(t) for t, _ in a.index[-1].terms)} for a in found]
         plain = set(f.dims)
         return any(e & domain and not e & plain for e in ends) and not any(e & plain for e in ends)
-
-
-def lane_width(lane: list[Directive]) -> int:
-    """Return the n of a `vectorize(v, n)`."""
-    first = lane[0]
-    assert isinstance(first, Vectorize)
-    assert first.n is not None
-    return first.n
 
 
 def _cost(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
@@ -331,11 +342,17 @@ def _size(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
 
 
 def _lanes(f: Func, stage: int) -> int:
-    """Return how many values of the widest type that the stage computes fit a register."""
-    roots = f.values if stage == 0 else f.updates[stage - 1].values
-    sizes = [
-        node.dtype.size_bytes
-        for node in postorder(roots)
-        if not isinstance(node, Const | Var) and not (node.dtype.name == "int64" and not isinstance(node, Read | Cast))
-    ]
-    return max(8, REGISTER_BYTES // max([*sizes, *(t.size_bytes for t in f.dtypes)]))
+    """Return how many values of the widest type that a stage computes fit a register; positions do not count."""
+    widest = max(t.size_bytes for t in f.dtypes)
+    stack: list[Expr] = list(f.values if stage == 0 else f.updates[stage - 1].values)
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen or isinstance(node, Const | Var):
+            continue
+        seen.add(id(node))
+        if node.dtype.name != "int64" or isinstance(node, Read):
+            widest = max(widest, node.dtype.size_bytes)
+        if not isinstance(node, Read):
+            stack += children(node)
+    return max(8, REGISTER_BYTES // widest)

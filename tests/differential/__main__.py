@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> int:
-    from tests.differential.seen import table
+    from tests.differential.seen import LEAST, table
 
     start = time.monotonic()
     bad: list[str] = []
@@ -67,7 +67,7 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> in
                     print(bad[-1], flush=True)
         if k % 100 == 0:
             print(f"{k} programs, {time.monotonic() - start:.0f} s, {len(bad)} bad", file=sys.stderr, flush=True)
-    print(table(drawn, seen))
+    print(table(drawn, seen, LEAST))
     print(f"{sum(refused.values())} programs or calls refused:")
     for message, n in refused.most_common(12):
         print(f"  {n:5d}  {message[:140]}")
@@ -75,10 +75,10 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> in
     if times:
         print("seconds: " + ", ".join(f"{what} {s:.0f}" for what, s in seconds.most_common()))
     print(
-        f"{programs} programs by {schedules} schedules: {counts['runs']} runs compared, {counts['ok']} programs the same "
-        f"to the bit, {counts['wrong']} mismatches, {counts['error']} errors, {counts['crashed']} crashes, "
+        f"{programs} programs by {schedules} schedules: {counts['runs']} runs compared, {counts['ok']} programs the "
+        f"same to the bit, {counts['wrong']} mismatches, {counts['error']} errors, {counts['crashed']} crashes, "
         f"{time.monotonic() - start:.0f} s"
-    )  # fmt: skip
+    )
     return 1 if bad else 0
 
 

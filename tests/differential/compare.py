@@ -31,6 +31,7 @@ from stax.loops.show import show as show_loops
 from stax.lower.passes import lower
 from stax.runtime.kernel import Build, Kernel
 from stax.schedule.directives import Line
+from stax.schedule.legal import Legal
 from stax.schedule.schedule import Schedule
 from tests.differential import layouts
 from tests.differential.generate import DIMS, Drawn
@@ -214,7 +215,7 @@ class _Texts:
     texts: list[str] = field(default_factory=list)
 
 
-def kernel_of(built: Built, lines: Sequence[Line]) -> tuple[Kernel, Program, _Texts]:
+def kernel_of(built: Built, lines: Sequence[Line]) -> tuple[Kernel, Legal, Program, _Texts]:
     """Return the program compiled under `lines`; the same steps as `compile`, each once."""
     legal = prove(built.pipeline, lines, built.regions)
     program = lower(legal)
@@ -233,9 +234,9 @@ def kernel_of(built: Built, lines: Sequence[Line]) -> tuple[Kernel, Program, _Te
             program=program,
             threads=2,
             strict_native=True,
-        )  # fmt: skip
+        )
     )
-    return made, program, texts
+    return made, legal, program, texts
 
 
 def call(built: Built, kernel: Kernel, rng: Random) -> dict[str, tuple[np.ndarray, ...]]:
@@ -324,7 +325,7 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
                 lines = draw_lines(rng, built.pipeline, built.regions, outcome)
             clock("draw schedule")
             current = "\n".join(str(Schedule.of(built.pipeline, lines)).splitlines()[2:]) if lines else "default"
-            kernel, program, texts = kernel_of(built, lines)
+            kernel, legal, program, texts = kernel_of(built, lines)
             clock("prove and lower")
             found = call(built, kernel, rng)
             clock("compile and call")
@@ -334,7 +335,7 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
                 clock("loops")
             outcome.runs += 1
             if count:
-                for word in words_of(drawn, built.pipeline, program, texts.texts):
+                for word in words_of(drawn, legal.pipeline, program, texts.texts, built.arrays):
                     outcome.seen[word] = outcome.seen.get(word, 0) + 1
                 if lines:
                     _count_directive(rng, built, lines, program, outcome)

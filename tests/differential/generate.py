@@ -305,7 +305,8 @@ class _Drawer:
         value = self.expr(dtype, self._scope(dims, floors, ceils))
         self._make(name, extra)
         self.say(f"{name}[{_index(dims)}] = ", value)
-        self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims)))
+        closed = any(c is not None and c < 0 for c in ceils)
+        self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims), "closed" if closed else "func"))
         return name
 
     def reduction(self) -> str:
@@ -624,10 +625,10 @@ class _Drawer:
         return name
 
     def lookup(self) -> str:
-        """A Func of its index alone, and one that reads it at bytes."""
+        """Make a Func of its index alone, and one that reads it at bytes."""
         r = self.r
         lut, name, dtype = self.fresh("l"), self.fresh("f"), self._dtype()
-        byte = next((s for s in self.sources if s.dtypes[0] == "uint8"), None)
+        byte = next((s for s in self.sources if s.dtypes[0] == "uint8" and s.kind != "closed"), None)
         if byte is None:
             byte = self.input("uint8", r.choice((1, 2)))
         entry = self.expr(dtype, Scope([Name("i", None, None)], 2, False))
@@ -918,7 +919,7 @@ class _Drawer:
     def leaf(self, dtype: str, scope: Scope) -> Term:
         r = self.r
         pick = r.random()
-        same = [s for s in self.sources if dtype in s.dtypes]
+        same = [s for s in self.sources if dtype in s.dtypes and s.kind != "closed"]
         recent = same[-3:]
         if pick < 0.75:
             if same:
@@ -926,7 +927,7 @@ class _Drawer:
             if len(self.out.inputs) < 4 and r.random() < 0.6:
                 rank = len([n for n in scope.names if "." not in n.text]) or 1
                 return self.read(self.input(dtype, min(rank, 3)), dtype, scope)
-            source = r.choice([s for s in self.sources])
+            source = r.choice([s for s in self.sources if s.kind != "closed"])
             other = source.dtypes[0]
             return Term(dtype, ["sx.cast(", self.read(source, other, scope), f", {_type(dtype)})"])
         if pick < 0.85 and scope.names:
@@ -1044,7 +1045,7 @@ class _Drawer:
 
     def _data_index(self, floor: int | None, ceil: int | None, scope: Scope, source: Source, d: int) -> Term | None:
         r = self.r
-        able = [s for s in self.sources if s.dtypes[0] in INTS and s is not source]
+        able = [s for s in self.sources if s.dtypes[0] in INTS and s is not source and s.kind != "closed"]
         if not able or scope.depth < 0:
             return None
         data = r.choice(able)

@@ -32,3 +32,16 @@ def test_the_default_schedule_keeps_such_a_func() -> None:
     _, f = table_with_an_edge()
     got = sx.compile(f, strict_native=True)(np.float32([5, 6, 7]), np.uint8([0, 1, 3, 4, 255]))
     assert got.tolist() == [-1, 5, 7, -1, -1]
+
+
+def test_the_first_loop_of_a_group_is_no_part_of_a_fused_one() -> None:
+    """Its steps are those of the other members too."""
+    y = sx.Var("y")
+    e, m = sx.Func("e", sx.int32, (4, 5)), sx.Func("m", sx.int32, (4, 5))
+    e[0, x], m[0, x] = 1, 2
+    e[y, x] = e[y - 1, x] + m[y - 1, x]
+    m[y, x] = m[y - 1, x] + sx.select(x < 4, e[y, x + 1], e[y, x])
+    s = sx.Schedule(m)
+    s[m].fuse(y, x, "yx")
+    with pytest.raises(LegalityError, match="loop `y` stays outermost"):
+        sx.check(m, s)

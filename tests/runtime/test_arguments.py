@@ -474,10 +474,17 @@ class TestChecks:
     def test_a_read_outside_says_all(self, lo: int, hi: int, n: int, words: str) -> None:
         one = Arguments(signature(array("a", F32), checks=(check(CheckKind.READ, lo, hi, Span("blur.py", 7)),)))
         with pytest.raises(BoundsError) as error:
-            one.bind([FLAT[:n]], {})
+            one.bind([FLAT[:n]], {}, shape=(12,))
         assert message(error).splitlines()[0] == words
         assert "blur.py:7: this read" in message(error)
         assert "sx.pad(a, ...)" in message(error)
+
+    def test_an_empty_output_reads_nothing(self) -> None:
+        """The region of a stencil's producer is not empty where that of the stencil is."""
+        one = Arguments(signature(array("a", F32), checks=(check(CheckKind.READ, 0, 1),)))
+        bound = one.bind([FLAT[:0]], {})
+        assert bound.empty
+        assert bound.results.shape == (0,)
 
     def test_a_read_inside_passes(self) -> None:
         one = Arguments(signature(array("a", F32), checks=(check(CheckKind.READ, 0, 11),)))
@@ -509,7 +516,7 @@ class TestChecks:
             "f",
         )
         made = Arguments(signature(array("a", F32), checks=(one,)))
-        with pytest.raises(BoundsError, match="serve `f` to different extents in dimension 0.*: 0, and 30 by `a`"):
+        with pytest.raises(BoundsError, match=r"serve `f` to different extents in dimension 0.*: 0, and 30 by `a`"):
             made.bind([FLAT], {})
         made.bind([FLAT], {}, shape=12)
         made.bind([FLAT], {}, out=np.zeros(12, np.float32))

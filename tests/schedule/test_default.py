@@ -40,3 +40,13 @@ def test_a_func_placed_in_the_loops_of_one_that_is_left_to_the_default_is_legal(
     a = np.arange(20 * 33, dtype=np.int32).reshape(20, 33)
     expected = (a[:-1] + a[1:]) * 3 + 2
     np.testing.assert_array_equal(sx.compile(g, s, strict_native=True)(a), expected)
+
+
+def test_ranges_that_depend_on_a_dim_stay_inside_it() -> None:
+    """A tile would put the loops of the RDom outside some of those of `y`."""
+    a, f, r = sx.Input("a", sx.int32, 2), sx.Func("f"), sx.RDom("r", j=(0, y))
+    f[y, x] = 0
+    f[y, x] += a[r.j, x]
+    given = np.arange(35, dtype=np.int32).reshape(5, 7)
+    got = sx.compile(f, strict_native=True)(given, shape=(5, 7))
+    assert got.tolist() == [given[:k].sum(0).tolist() for k in range(5)]

@@ -6,12 +6,14 @@ What depends on memory is kept apart from the rest, and forgotten when memory ch
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from stax.backends.llvm import arith, calls, memory, reduce, types
 from stax.backends.llvm.convert import cast
 from stax.backends.llvm.lanes import NO_RUN, Part, exact, is_linear, number, ramp, scalar, vector
-from stax.backends.llvm.state import State
+from stax.backends.llvm.state import Place, State
+from stax.backends.llvm.tiles import Tile
 from stax.backends.llvm.writer import Function
 from stax.dtypes import DType
 from stax.errors import InternalError
@@ -151,6 +153,9 @@ def _load(s: State, node: Load) -> list[Part]:
     layout = s.context.layout
     place = s.place(node.buffer)
     index = [_parts(s, e, node.axes) for e in node.index]
+    tile = s.context.tiles.get(id(node))
+    if tile is not None and place.strides[-1] == str(place.dtype.size_bytes):
+        return _column(s, node, tile, place, [parts[0] for parts in index])
     masks = [_parts(s, e, node.axes) for e in node.mask]
     other = None
     if node.other is not None:
@@ -160,6 +165,18 @@ def _load(s: State, node: Load) -> list[Part]:
         m = memory.mask(s, [p[k] for p in masks], run.width)
         out.append(memory.load(s, place, [p[k] for p in index], m, other, run.width))
     return out
+
+
+def _column(s: State, node: Load, tile: Tile, place: Place, index: list[Part]) -> list[Part]:
+    """Return a column of `tile`, all of which is loaded here and kept for its other loads."""
+    here = tile.column(node)
+    first = [*index[:-1], replace(index[-1], offset=index[-1].offset - here)]
+    when, reads = s.f.module.clock, frozenset((node.buffer,))
+    columns = memory.tile(s, place, first, len(tile.columns))
+    for text, loads in zip(columns, tile.columns, strict=True):
+        for one in loads:
+            s.keep(one, [Part(text, None)], reads, when)
+    return [Part(columns[here], None)]
 
 
 def _unary(f: Function, op: UnaryOp, a: Part, dtype: DType, lanes: int) -> Part:

@@ -17,6 +17,7 @@ from stax.expr.nodes import BinaryOp
 
 ZEROS_BYTES = 512
 _APART = 4
+_AHEAD_BYTES = 512
 ZEROS = f"@stax.zeros = private unnamed_addr constant [{ZEROS_BYTES} x i8] zeroinitializer, align 64"
 _RMW = {BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.AND: "and", BinaryOp.OR: "or", BinaryOp.XOR: "xor"}
 
@@ -163,6 +164,34 @@ def load(s: State, place: Place, index: list[Part], m: Mask, other: str | None, 
         one = _one(s, place, _lane(s, where, k, lanes), keep, other)
         total = f.put(f"insertelement {wide} {total}, {kind} {one}, i64 {k}")
     return Part(_value(s, total, place.dtype, lanes), None)
+
+
+def tile(s: State, place: Place, index: list[Part], lanes: int) -> list[str]:
+    """Return the vectors at `index` and at the `lanes - 1` positions after it: rows are loaded, and turned.
+
+    Method: log2(lanes) rounds, each interleaving the first half of the vectors with the second.
+    """
+    f, kind = s.f, types.memory(place.dtype)
+    wide, where = types.vector(kind, lanes), address(s, place, index, lanes)
+    rows = [
+        f.read(f"load {wide}, ptr {_lane(s, where, k, lanes)}, align {place.align}, !tbaa {place.tag}", place.name)
+        for k in range(lanes)
+    ]
+    f.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    for k in range(lanes):  # rows far apart are too many streams for the processor to foresee
+        ahead = _move(s, _lane(s, where, k, lanes), str(_AHEAD_BYTES))
+        f.act(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
+    half = lanes // 2
+    low = types.row([k // 2 + lanes * (k % 2) for k in range(lanes)], "i32")
+    high = types.row([half + k // 2 + lanes * (k % 2) for k in range(lanes)], "i32")
+    for _ in range(lanes.bit_length() - 1):
+        pairs = list(zip(rows[:half], rows[half:], strict=True))
+        rows = [
+            f.put(f"shufflevector {wide} {a}, {wide} {b}, <{lanes} x i32> {order}")
+            for a, b in pairs
+            for order in (low, high)
+        ]
+    return [_value(s, row, place.dtype, lanes) for row in rows]
 
 
 def _every(s: State, place: Place, where: Address, keep: str | None, apart: int, lanes: int) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from stax.backends.artifact import Facts, Slot, SlotKind
 from stax.backends.llvm import types
 from stax.backends.llvm.lanes import Layout, Part
+from stax.backends.llvm.tiles import Tile
 from stax.backends.llvm.writer import Function
 from stax.dtypes import DType
 from stax.errors import InternalError
@@ -58,6 +59,7 @@ class Context:
     buffers: dict[str, Buffer]
     reads: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])
     expanded: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, tuple[Expr, Expr]])
+    tiles: dict[int, Tile] = field(default_factory=dict[int, Tile])
     tasks: int = 0
     long: bool = False
 
