@@ -45,8 +45,11 @@ def check_order(
     except LegalityError as refused:
         free = stage > 0 and _commutes(f, f.updates[stage - 1])
         try:
-            asked = problem(f, stage, nest, points, found, free, algebra, at_least)
+            asked = problem(f, stage, nest, points, found, free, algebra, at_least, unequal=False)
             bad = proofs.clash(asked)
+            if bad is not None and any(fact.unequal for access in found for fact in access.facts):
+                asked = problem(f, stage, nest, points, found, free, algebra, at_least, unequal=True)
+                bad = proofs.clash(asked)
         except TooHard:
             why = "whether the values stay the same was not found out: the question is too hard"
             raise LegalityError(refused.message, refused.places, [*refused.facts, why], refused.hint) from None

@@ -80,9 +80,13 @@ class Clash:
 
 def problem(
     f: Func, stage: int, nest: Nest, points: Points, found: Sequence[Access], free: bool, algebra: Algebra,
-    at_least: Mapping[int, int],
+    at_least: Mapping[int, int], unequal: bool,
 ) -> Problem:  # fmt: skip
-    """Return whether `points` keep the order of a stage, as a question; TooHard where it cannot be put."""
+    """Return whether `points` keep the order of a stage, as a question; TooHard where it cannot be put.
+
+    Without `unequal`, what is said with `!=` is left out: each such condition doubles the pieces of a set, and few
+    answers depend on it.
+    """
     words = Words(algebra, at_least)
     names = {root.name: f"i{k}" for k, root in enumerate(points.roots)}
     inside: list[str] = []
@@ -97,7 +101,11 @@ def problem(
         if access.source == f.name:
             cell = f"[{', '.join(f'c{d}' for d in range(len(f.dims)))}]"
             known = [(f"c{d}", words.sum(i, names)) for d, i in enumerate(access.index)]
-            held = [(words.sum(fact.sum, names), "!=" if fact.unequal else ">=") for fact in access.facts]
+            held = [
+                (words.sum(fact.sum, names), "!=" if fact.unequal else ">=")
+                for fact in access.facts
+                if unequal or not fact.unequal
+            ]
             said = sorted([f"{c} = {w}" for c, w in known if w] + [f"{w} {op} 0" for w, op in held if w])
             accesses.append((access.read is None, f"{{ {point} -> {cell} : {all_of(said)} }}"))
     if not stage:

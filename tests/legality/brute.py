@@ -193,6 +193,9 @@ class Run:
         return name not in self.places or self.places[name].kept is None
 
     def _realize(self, f: Func, box: list[tuple[int, int]], memory: dict[str, Memory]) -> Iterator[None]:
+        if f.name not in memory:
+            self.wrong.append(f"{f.name} is kept nowhere where it is computed")
+            return
         turns = self.turns[id(memory[f.name])] = {}
         for k in range(len(f.updates) + 1):
             yield from self._stage(f, k, box, memory)

@@ -118,16 +118,19 @@ def _chain(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
     made = []
     for k in range(rng.randint(2, 3)):
         f = sx.Func(f"g{k}")
-        around = [last[y + rng.choice([-1, 0, 1]), x + rng.choice([-1, 0, 1])] for _ in range(rng.randint(1, 3))]
+        off = 4 if last is a else 0
+        around = [
+            last[y + off + rng.choice([-1, 0, 1]), x + off + rng.choice([-1, 0, 1])] for _ in range(rng.randint(1, 3))
+        ]
         if made and rng.random() < 0.3:
             around.append(rng.choice(made)[y, x + rng.choice([0, 1])])
         f[y, x] = sum(around[1:], around[0])
         if rng.random() < 0.4:
             r = sx.RDom(f"r{k}", k=3)
-            f[y, x] = f[y, x] * 2 + a[y, x + r] if rng.random() < 0.5 else f[y, x] + a[y + r, x]
+            f[y, x] = f[y, x] * 2 + a[y + 4, x + 4 + r] if rng.random() < 0.5 else f[y, x] + a[y + 4 + r, x + 4]
         made.append(f)
         last = f
-    return last, {"a": (9, 9), last.name: (rng.choice([4, 5]), rng.choice([4, 6]))}
+    return last, {"a": (16, 16), last.name: (rng.choice([4, 5]), rng.choice([4, 6]))}
 
 
 def _steps(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
