@@ -108,8 +108,9 @@ class Scan:
                 case Split(parent=parent, outer=outer, inner=inner, factor=n):
                     large, small = alive.pop(outer), alive.pop(inner)
                     self._factors += [small, small * -1 + (n - 1)]
-                    if len(small.terms) == 1 and small.terms[0][1] == 1:
-                        self._below[small.terms[0][0]] = n
+                    if all(f > 0 for _, f in small.terms):
+                        for loop, f in small.terms:
+                            self._below[loop] = min(self._below.get(loop, n), (n - 1) // f + 1)
                     alive[parent] = large * n + small
                 case Skew(parent=parent, along=along, factor=factor, new=new):
                     whole = alive.pop(new)
