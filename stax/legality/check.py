@@ -6,6 +6,7 @@ The whole schedule is judged. Where it is illegal, the directive after the longe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from stax.algorithm.inline import inline
 from stax.algorithm.nodes import Func, Pipeline
@@ -13,6 +14,7 @@ from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name, stage_ranges
 from stax.errors import LegalityError, ScheduleError, UnsupportedError
 from stax.expr.affine import Algebra, Interval, Prover, Ranges
+from stax.legality.fold import check_fold, fold_of_itself
 from stax.legality.order import check_order
 from stax.legality.remedy import remedy
 from stax.legality.witness import Clashed
@@ -127,6 +129,11 @@ class _Check:
             self._place(f, place)
             for stage in range(len(f.updates) + 1):
                 self._nest(f, stage)
+            if f.name not in grouped and f.name not in self.pipeline.outputs:
+                self._fold(f)
+            elif f.name in self.resolved.folds:
+                what = "is an output" if f.name in self.pipeline.outputs else "reads Funcs that read it"
+                raise LegalityError(f"the storage of `{f.name}` cannot be folded: `{f.name}` {what}")
         for group in self.pipeline.groups:
             for name in group:
                 self._steps_first(self.pipeline.func(name))
@@ -166,6 +173,32 @@ class _Check:
         kept = box if kept_path == path else self._box(f, kept_path)
         self.placed[f.name], self.paths[f.name] = Placed(compute, store, box, kept), path
 
+    def _fold(self, f: Func) -> None:
+        """Fold the storage of `f` as the schedule says, or where it is seen that it may be."""
+        wanted, placed = self.resolved.folds.get(f.name), self.placed[f.name]
+        found = self.context.accesses[f.name][0]
+        if wanted is None and (f.updates or not any(a.source == f.name for a in found)):
+            return
+        if placed.compute != placed.store:
+            if wanted is not None:
+                raise LegalityError(
+                    f"the storage of `{f.name}` is kept further out than it is computed, and not folded"
+                )
+            return
+        path = self.paths[f.name]
+        ref = StageRef(f.name)
+        asked, points = self._asked(f, path), self.points[ref]
+        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        fold = wanted
+        if wanted is None:
+            fold = fold_of_itself(f, points, found, asked, placed.box, prover, self.algebra)
+        else:
+            check_fold(
+                f, wanted, self.resolved.nests[ref], points, found, asked, placed.box, prover, self.algebra,
+                self.context.at_least, self.proofs,
+            )  # fmt: skip
+        self.placed[f.name] = replace(placed, fold=fold)
+
     def _said(self, stage: StageRef, loop: Loop) -> Span | None:
         """Return where the directive was written that made `loop` parallel, vectorized or unrolled."""
         word = {LoopKind.PARALLEL: Parallel, LoopKind.VECTOR: Vectorize, LoopKind.UNROLL: Unroll}[loop.kind]
@@ -198,6 +231,21 @@ class _Check:
         """Return what is needed of `f` in one iteration of the loops of `path`."""
         outer = self._ranges(path)
         prover = Prover(self.algebra, outer, self.context.at_least)
+        asked = self._asked(f, path)
+        if any(i is not None and (i.lo is None or i.hi is None) for i in asked):
+            last, at = path[-1] if path else (StageRef(f.name), 0)
+            raise LegalityError(
+                f"what `{f.name}` needs inside loop `{self.points[last].loops[at].loop.name}` of `{last}` has no bound "
+                "that is seen",
+                [(f.span, "defined here")],
+                hint="compute it and keep it at the same loop, or at another one",
+            )
+        return box_of(self.context, f, asked, prover, outer)
+
+    def _asked(self, f: Func, path: Path) -> list[Interval | None]:
+        """Return what the readers of `f` need of it in one iteration of the loops of `path`."""
+        outer = self._ranges(path)
+        prover = Prover(self.algebra, outer, self.context.at_least)
         asked: list[Interval | None] = [None] * len(f.dims)
         for reader, stage, access in self.readers.get(f.name, []):
             own = self.paths[reader.name]
@@ -216,15 +264,7 @@ class _Check:
             for d, index in enumerate(access.index):
                 found = self._without(bounder.interval(index, access.facts), inner, outer)
                 asked[d] = hull(prover, asked[d], found)
-        if any(i is not None and (i.lo is None or i.hi is None) for i in asked):
-            last, at = path[-1] if path else (StageRef(f.name), 0)
-            raise LegalityError(
-                f"what `{f.name}` needs inside loop `{self.points[last].loops[at].loop.name}` of `{last}` has no bound "
-                "that is seen",
-                [(f.span, "defined here")],
-                hint="compute it and keep it at the same loop, or at another one",
-            )
-        return box_of(self.context, f, asked, prover, outer)
+        return asked
 
     def _loops(self, f: Func, stage: int) -> Points:
         return self.points[StageRef(f.name, stage)]

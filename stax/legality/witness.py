@@ -28,15 +28,20 @@ class Clashed(LegalityError):
 
 
 def clashed(
-    f: Func, stage: int, points: Points, own: Sequence[Access], asked: Problem, bad: Clash, hint: str | None
+    f: Func, stage: int, points: Points, own: Sequence[Access], asked: Problem, bad: Clash, hint: str | None,
+    fold: tuple[int, int] | None = None,
 ) -> Clashed:  # fmt: skip
-    """Return the refusal for `bad`; `own` are the accesses of the stage to its own Func, as the problem has them."""
+    """Return the refusal for `bad`, in storage that is folded where `fold` says so.
+
+    `own` are the accesses of the stage to its own Func, as the problem has them.
+    """
     who = stage_name(f.name, stage)
     loop = points.loops[bad.place].loop.name
     outer = tuple(counted.loop.name for counted in points.loops[: bad.place])
     roots = [root.name for root in points.roots]
-    cell = f"{f.name}[{', '.join(map(str, bad.cell))}]"
-    first, second = _point(roots, bad.first), _point(roots, bad.second)
+    kept = "" if fold is None else f" of the {fold[1]} kept along `{f.dims[fold[0]]}`"
+    cell = f"{f.name}[{', '.join(map(str, bad.cell))}]{kept}"
+    first, second = point(roots, bad.first), point(roots, bad.second)
     match bad.how:
         case How.ORDER:
             message = f"the loops of `{who}` would run in an order that changes its values"
@@ -74,7 +79,12 @@ def _written(f: Func, stage: int) -> Span | None:
     return f.updates[stage - 1].span if stage else f.span
 
 
-def _point(roots: Sequence[str], values: Sequence[int]) -> str:
+def point(roots: Sequence[str], values: Sequence[int]) -> str:
+    """Return a point as users see it.
+
+    >>> point(["y", "x"], [0, 3])
+    '(y = 0, x = 3)'
+    """
     return f"({', '.join(f'{r} = {v}' for r, v in zip(roots, values, strict=True))})"
 
 

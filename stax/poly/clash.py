@@ -48,13 +48,15 @@ class Problem:
     """The question as text, which is what its answer is remembered by, and the Exprs behind p0, p1, ...
 
     `accesses` are relations from points to cells, each with whether it writes; with `once` each cell is written once,
-    by the point of its own index. `free` says that the order does not matter, though no two may meet.
+    by the point of its own index; else points come in lexicographic order, numbers that are `down` from the last on.
+    `free` says that the order does not matter, though no two may meet.
     """
 
     domain: str
     accesses: tuple[tuple[bool, str], ...]
     once: bool
     free: bool
+    down: tuple[bool, ...]
     moments: Moments
     prefix: str
     context: str
@@ -80,9 +82,11 @@ class Clash:
 
 def problem(
     f: Func, stage: int, nest: Nest, points: Points, found: Sequence[Access], free: bool, algebra: Algebra,
-    at_least: Mapping[int, int], unequal: bool,
+    at_least: Mapping[int, int], unequal: bool, fold: tuple[int, int] | None = None,
 ) -> Problem:  # fmt: skip
     """Return whether `points` keep the order of a stage, as a question; TooHard where it cannot be put.
+
+    With `fold`, cells along that dim are kept where those so many before them lay.
 
     Without `unequal`, what is said with `!=` is left out: each such condition doubles the pieces of a set, and few
     answers depend on it.
@@ -100,7 +104,7 @@ def problem(
     for access in found:
         if access.source == f.name:
             cell = f"[{', '.join(f'c{d}' for d in range(len(f.dims)))}]"
-            known = [(f"c{d}", words.sum(i, names)) for d, i in enumerate(access.index)]
+            known = [(f"c{d}", _kept(words.sum(i, names), d, fold)) for d, i in enumerate(access.index)]
             held = [
                 (words.sum(fact.sum, names), "!=" if fact.unequal else ">=")
                 for fact in access.facts
@@ -109,12 +113,40 @@ def problem(
             said = sorted([f"{c} = {w}" for c, w in known if w] + [f"{w} {op} 0" for w, op in held if w])
             accesses.append((access.read is None, f"{{ {point} -> {cell} : {all_of(said)} }}"))
     if not stage:
-        accesses.append((True, f"{{ {point} -> {point} }}"))
+        own = [_kept(name, d, fold) for d, name in enumerate(names.values())]
+        accesses.append((True, f"{{ {point} -> [{', '.join(filter(None, own))}] }}"))
+    down = tuple(not stage and root.name in f.backwards for root in points.roots)
     when = moments(nest, points.roots, points.loops, words)
     domain = f"{{ {point} : {all_of(inside)} }}"
     return Problem(
-        domain, tuple(accesses), stage == 0, free, when, words.prefix(), words.context(), tuple(words.parameters)
+        domain,
+        tuple(accesses),
+        stage == 0 and fold is None,
+        free,
+        down,
+        when,
+        words.prefix(),
+        words.context(),
+        tuple(words.parameters),
     )
+
+
+def _kept(said: str | None, d: int, fold: tuple[int, int] | None) -> str | None:
+    return said if said is None or fold is None or fold[0] != d else f"(({said}) mod {fold[1]})"
+
+
+def replaced(asked: Problem, folded: Problem, operations: int = MOST_OPERATIONS) -> tuple[tuple[int, ...], ...] | None:
+    """Return three points, where the third reads what the first wrote and the second has replaced in folded storage.
+
+    The points run in the order of the algorithm. None where there are none; TooHard where it was not found out.
+    """
+    isl = library()
+    try:
+        plain, sets = _Sets(isl, asked), _Sets(isl, folded)
+    except isl.Error as error:
+        raise TooHard(str(error)) from None
+    with limited(operations):
+        return sets.replaced(plain)
 
 
 def clash(asked: Problem, operations: int = MOST_OPERATIONS) -> Clash | None:
@@ -170,7 +202,7 @@ class _Sets:
     def _pairs(self) -> Iterator[_Pair]:
         """Yield the dependences, those that say the same once."""
         seen: list[tuple[Kind, Any]] = []
-        earlier = self.isl.Map.lex_lt(self.domain.get_space())
+        earlier = self._earlier()
         for a, (first_writes, first) in enumerate(self.touched):
             for b, (second_writes, second) in enumerate(self.touched):
                 if not (first_writes or second_writes):
@@ -184,6 +216,34 @@ class _Sets:
                     continue
                 seen.append((kind, points))
                 yield _Pair(kind, (a, b), points)
+
+    def _earlier(self) -> Any:
+        """Return the pairs of points that the algorithm runs in this order."""
+        space = self.domain.get_space().map_from_set()
+        whole, left = self.isl.Map.empty(space), self.isl.Map.universe(space)
+        for k, down in enumerate(self.asked.down):
+            step = left.order_gt if down else left.order_lt
+            whole = whole.union(step(self.in_, k, self.out, k))
+            left = left.equate(self.in_, k, self.out, k)
+        return whole
+
+    def replaced(self, plain: _Sets) -> tuple[tuple[int, ...], ...] | None:
+        """Return who wrote, who replaced it, and who reads it after that."""
+        write = self.touched[-1][1].intersect_domain(self.domain)
+        later = self._earlier()
+        instead = write.apply_range(write.reverse()).intersect(later)
+        for writes, touched in plain.touched:
+            if writes:
+                continue
+            flow = touched.intersect_domain(self.domain).intersect_range(self.domain).reverse()
+            lost = flow.reverse().apply_range(instead).intersect(later.reverse())
+            if not lost.is_empty():
+                values = self._smallest(lost)[len(self.asked.parameters) :]
+                half = len(values) // 2
+                reader, second = tuple(values[:half]), tuple(values[half:])
+                first = self._smallest(flow.intersect_range(_at(self.domain, reader, self.isl)))
+                return tuple(first[len(self.asked.parameters) :][:half]), second, reader
+        return None
 
     def _broken(self, pair: Any, kind: Kind) -> Iterator[tuple[How, int, Any]]:
         """Yield pairs of moments of dependent points that the loops do not keep apart, in order."""
@@ -272,8 +332,17 @@ class _Sets:
         return tuple(point.get_coordinate_val(dim.set, k).to_python() for k in range(both.dim(dim.set)))
 
 
+def _at(points: Any, values: Sequence[int], isl: Any) -> Any:
+    for k, value in enumerate(values):
+        points = points.fix_val(isl.dim_type.set, k, isl.Val.int_from_si(points.get_ctx(), value))
+    return points
+
+
 def _same(isl: Any, pairs: Any) -> Any:
     return isl.Map.identity(pairs.get_space())
+
+
+_Lost = tuple[tuple[int, ...], ...]
 
 
 class Proofs:
@@ -281,6 +350,7 @@ class Proofs:
 
     def __init__(self) -> None:
         self._known: dict[Problem, Clash | TooHard | None] = {}
+        self._lost: dict[tuple[Problem, Problem], _Lost | None] = {}
 
     def clash(self, asked: Problem) -> Clash | None:
         """Return what `clash` says of `asked`."""
@@ -293,6 +363,12 @@ class Proofs:
         if isinstance(answer, TooHard):
             raise answer
         return answer
+
+    def replaced(self, asked: Problem, folded: Problem) -> _Lost | None:
+        """Return what `replaced` says of the two."""
+        if (asked, folded) not in self._lost:
+            self._lost[asked, folded] = replaced(asked, folded)
+        return self._lost[asked, folded]
 
 
 __all__ = ["Clash", "How", "Kind", "Moment", "Problem", "Proofs", "TooHard", "clash", "problem"]

@@ -156,9 +156,17 @@ class StoreRoot(Said):
     """The Func is kept as long as the kernel runs."""
 
 
+@dataclass(frozen=True, slots=True)
+class FoldStorage(Said):
+    """Along `dim`, only `n` cells of the Func are kept: cell k lies where cell k - n lay."""
+
+    dim: str
+    n: int
+
+
 LoopDirective: TypeAlias = Split | Tile | Fuse | Reorder | Reverse | Skew | Vectorize | Parallel | Unroll
 PlaceDirective: TypeAlias = Inline | ComputeRoot | ComputeAt | StoreAt | StoreRoot
-Directive: TypeAlias = LoopDirective | PlaceDirective
+Directive: TypeAlias = LoopDirective | PlaceDirective | FoldStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +192,12 @@ USAGE = {
     "compute_at": "compute_at(g, v, store=)",
     "store_at": "store_at(g, v)",
     "store_root": "store_root()",
+    "fold_storage": "fold_storage(dim, n)",
 }
 """The directives, and how each is written."""
 
 LATER = (
-    "affine", "partition", "specialize", "hoist_storage", "compute_with", "fold_storage",
+    "affine", "partition", "specialize", "hoist_storage", "compute_with",
     "overwrite", "layout", "memory", "cache_read", "clone", "bound", "align_bounds", "reassociate", "rfactor",
     "split_reduction", "accumulators", "online", "atomic", "prefetch", "stream", "warps", "stages", "swizzle",
     "matrix_unit",
@@ -260,6 +269,8 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
             if store is not None and not isinstance(store, str):
                 return None
             return ComputeAt(*_consumer(g), v, store, span=span)
+        case "fold_storage", [str(dim), n], {**rest} if not rest:
+            return FoldStorage(dim, _number(n, span), span=span)
         case "store_at", [str() | StageRef() as g, str(v)], {**rest} if not rest:
             return StoreAt(*_consumer(g), v, span=span)
         case _:

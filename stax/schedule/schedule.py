@@ -247,6 +247,13 @@ class Stage:
         """Keep the values for as long as the kernel runs."""
         return self._say("store_root")
 
+    def fold_storage(self, dim: Named, n: int) -> Stage:
+        """Keep `n` cells of the Func along `dim`: each takes the place of the one `n` before it.
+
+        Refused unless it is proved that nothing reads a cell that another has replaced.
+        """
+        return self._say("fold_storage", dim, n)
+
     def _say(self, word: str, *args: Any, **named: Any) -> Stage:
         span = here()
         plain = [self.schedule.plain(a, span) for a in args]

@@ -95,6 +95,8 @@ def show_directive(directive: Directive) -> str:
             return f"store_at({_consumer(consumer, stage)}, {quote(loop)})"
         case said.StoreRoot():
             return "store_root()"
+        case said.FoldStorage(dim=dim, n=n):
+            return f"fold_storage({quote(dim)}, {n})"
         case _:
             assert_never(directive)
 
