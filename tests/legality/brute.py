@@ -157,6 +157,7 @@ class Run:
         self.funcs = {f.name: f for f in pipeline.funcs}
         self.twins: dict[StageRef, Twin] = {}
         self.places: dict[str, Place] = {}
+        self.folds: dict[str, tuple[int, int]] = {}
         self.wrong: list[str] = []
         self.odd: list[str] = []
         self.turns: dict[int, dict[Cell, list[int]]] = {}
@@ -172,6 +173,8 @@ class Run:
                 case said.StoreRoot():
                     old = self.places[line.at.func]
                     self.places[line.at.func] = Place(old.stage, old.loop, None)
+                case said.FoldStorage(dim=dim, n=n):
+                    self.folds[line.at.func] = (self.funcs[line.at.func].dims.index(dim), n)
                 case said.ComputeRoot():
                     pass
                 case _:
@@ -202,7 +205,8 @@ class Run:
         for cell, values in turns.items():
             if values != self.truth.turns[f.name].get(cell, values):
                 self.odd.append(f"{f.name}{list(cell)} in between")
-        for cell in itertools.product(*(range(lo, hi + 1) for lo, hi in box)):
+        whole = [] if f.name in self.folds else [range(lo, hi + 1) for lo, hi in box]
+        for cell in itertools.product(*whole) if whole else []:
             if cell in self.truth.memory[f.name] and memory[f.name].get(cell) != self.truth.memory[f.name][cell]:
                 self.wrong.append(f"{f.name}{list(cell)} when it is done")
 
@@ -299,9 +303,16 @@ class Run:
                 found |= self.truth.asked(self.funcs[reader], k, point, name)
         return found
 
+    def _slot(self, name: str, cell: Cell) -> Cell:
+        """Return where a cell lies in storage."""
+        if name not in self.folds:
+            return cell
+        d, n = self.folds[name]
+        return (*cell[:d], cell[d] % n, *cell[d + 1 :])
+
     def _statement(self, f: Func, k: int, lanes: list[Instance], memory: dict[str, Memory]) -> Iterator[None]:
         def load(source: str, cell: Cell) -> int:
-            value = memory.get(source, Memory()).get(cell, hash(("poison", source, cell)))
+            value = memory.get(source, Memory()).get(self._slot(source, cell), hash(("poison", source, cell)))
             if source != f.name and cell in self.truth.memory[source] and value != self.truth.memory[source][cell]:
                 self.wrong.append(f"{source}{list(cell)} as {f.name} reads it")
             return value
@@ -311,7 +322,7 @@ class Run:
         self.rng.shuffle(writes)
         for write in writes:
             if write is not None:
-                memory[f.name][write[0]] = write[1]
+                memory[f.name][self._slot(f.name, write[0])] = write[1]
                 if not (k and commuting(f, f.updates[k - 1])):
                     self.turns[id(memory[f.name])].setdefault(write[0], []).append(write[1])
         yield
@@ -394,7 +405,7 @@ class Truth:
         for d in range(len(f.dims)):
             seen = [c[d] for c in cells]
             lo, hi = (min(seen), max(seen)) if seen else (0, -1)
-            if f.shape and f.shape[d] is not None and (f.updates or self._moves(f)):
+            if f.shape and f.shape[d] is not None and (f.updates or self._moves(f, d)):
                 declared = f.shape[d]
                 assert declared is not None
                 lo, hi = 0, self.value(declared, {}, None) - 1
@@ -407,8 +418,10 @@ class Truth:
                             box[d] = (min(box[d][0], c), max(box[d][1], c))
         return box
 
-    def _moves(self, f: Func) -> bool:
-        return any(r.source == f.name for r in reads(f.values))
+    def _moves(self, f: Func, d: int) -> bool:
+        """Return whether the definition reads its own Func elsewhere along dim `d`."""
+        own = [r.index[d] for r in reads(f.values) if r.source == f.name]
+        return any(not (isinstance(i, Var) and i.name == f.dims[d]) for i in own)
 
     def asked(self, f: Func, k: int, point: Point, source: str) -> set[Cell]:
         """Return the cells of `source` that one instance reads, or writes where `source` is `f`."""

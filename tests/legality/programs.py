@@ -28,12 +28,13 @@ class Program:
     sizes: dict[str, tuple[int, ...]]
 
 
-KINDS = ("recurrence", "in place", "scatter", "chain", "steps")
+KINDS = ("recurrence", "in place", "scatter", "chain", "steps", "kept")
 
 
 def program(rng: Random, kinds: tuple[str, ...] = KINDS) -> Program:
     """Return a random program of one of `kinds`; one that stax does not take is drawn again."""
-    makers = {"recurrence": _recurrence, "in place": _in_place, "scatter": _scatter, "chain": _chain, "steps": _steps}
+    makers = {"recurrence": _recurrence, "in place": _in_place, "scatter": _scatter, "chain": _chain, "steps": _steps,
+        "kept": _kept}  # fmt: skip
     while True:
         kind = rng.choice(kinds)
         try:
@@ -147,6 +148,24 @@ def _steps(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
     return u, {"a": (9, 9), "u": (n, m, m)}
 
 
+def _kept(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return the last of the steps of a recurrence along a first dim."""
+    n, m = rng.choice([4, 5, 6]), rng.choice([4, 5])
+    u, out = sx.Func("u", sx.int64, shape=(n, m)), sx.Func("out")
+    a = sx.Input("a", sx.int64, 2)
+    down = rng.random() < 0.2
+    reads = []
+    for _ in range(rng.randint(1, 3)):
+        dt, dx = rng.choice([(1, rng.choice([-1, 0, 1])), (1, 1), (2, rng.choice([-1, 0])), (0, -1)])
+        at = (t + dt if down else t - dt, x + dx)
+        inside = (at[0] >= 0) & (at[0] < n) & (at[1] >= 0) & (at[1] < m)
+        reads.append(sx.select(inside, u[at], a[t, x]))
+    u[t, x] = sum(reads[1:], reads[0])
+    last = 0 if down else n - 1
+    out[x] = u[last, x] + (u[abs(last - 1), x] if rng.random() < 0.2 else 0)
+    return out, {"a": (9, 9), "out": (m,)}
+
+
 def schedule(rng: Random, pipeline: Pipeline) -> tuple[Line, ...]:
     """Return random lines that fit together, all Funcs named."""
     s = Schedule(pipeline)
@@ -159,6 +178,8 @@ def schedule(rng: Random, pipeline: Pipeline) -> tuple[Line, ...]:
                 loops = [loop.name for loop in s.nest(at).loops]
                 if loops:
                     _try(s, Line(at, _directive(rng, loops)))
+        if f.name not in pipeline.outputs and f.shape and rng.random() < 0.7:
+            _try(s, Line(StageRef(f.name), said.FoldStorage(f.dims[0], rng.choice([1, 2, 2, 3, 4]))))
         if f.name not in pipeline.outputs and rng.random() < 0.7:
             g = rng.choice([g for g in pipeline.funcs if g is not f])
             stage = rng.randint(0, len(g.updates))
