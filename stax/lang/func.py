@@ -138,6 +138,10 @@ class Func(Indexed):
     def __repr__(self) -> str:
         return f"Func({self.name!r})"
 
+    def __getattr__(self, word: str) -> NoReturn:
+        hint = "" if word.startswith("_") else "; a Schedule says how it is run: s = sx.Schedule(f); s[f].parallel(y)"
+        raise AttributeError(f"a Func has no {word!r}{hint}")
+
     def __getitem__(self, index: object) -> Any:
         """Return the value at `index`: a Value, or a tuple of them for a Func of tuples.
 

@@ -121,6 +121,18 @@ def nodes(stmt: Stmt) -> list[Expr]:
     return expr_walk.postorder(all_expressions(stmt))
 
 
+def across(index: tuple[Expr, ...]) -> bool:
+    """Return whether lanes go through an array along its last dimension but one, and no other."""
+    return len(index) > 1 and bool(index[-2].axes) and not any(i.axes for i in (*index[:-2], index[-1]))
+
+
+def pixels(program: Program) -> frozenset[str]:
+    """Return the buffers whose lanes somewhere go `across`: neighbours are a row of the last dimension apart."""
+    loads = (n.buffer for n in nodes(program.body) if isinstance(n, Load) and across(n.index))
+    stores = (s.buffer for s in statements(program.body) if isinstance(s, Store) and across(s.index))
+    return frozenset((*loads, *stores))
+
+
 def map_expressions(stmt: Stmt, fn: Callable[[Expr], Expr]) -> Stmt:
     """Return `stmt` with `fn` applied to each outermost expression of it and of all below it."""
     below = tuple(map_expressions(child, fn) for child in children(stmt))

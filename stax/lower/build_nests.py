@@ -21,8 +21,8 @@ from stax.dtypes import int64
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover
 from stax.expr.nodes import INDEX, BinaryOp, Expr, Load, Param, Read, Size, Var
-from stax.expr.number import Sharing
-from stax.expr.walk import children, postorder, rewrite, rewrite_all, with_children
+from stax.expr.simplify import simplify_all
+from stax.expr.walk import children, postorder, rewrite_all, with_children
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
 from stax.schedule.directives import StageRef
 from stax.schedule.legal import Legal
@@ -80,14 +80,16 @@ class _Builder:
         stmts: list[Stmt] = []
         grouped = {name: group for group in self.legal.pipeline.groups for name in group}
         for f in self.legal.pipeline.funcs:
-            placed = self.legal.placed[f.name]
-            if placed.store is None and (f.name not in self.legal.pipeline.outputs or f.name in self.copied):
+            if self.legal.placed[f.name].store is None and self.legal.placed[f.name].compute is not None:
                 stmts += self._storage(f)
         done: set[str] = set()
         for f in self.legal.pipeline.funcs:
             if self.legal.placed[f.name].compute is not None or f.name in done:
                 continue
             group = grouped.get(f.name, (f.name,))
+            for name in group:
+                if name not in self.legal.pipeline.outputs or name in self.copied:
+                    stmts += self._storage(self.funcs[name])
             stmts += self._group(group) if len(group) > 1 else self._realize(f)
             done |= set(group)
             stmts += [s for name in group if name in self.copied for s in self._copy(self.funcs[name])]
@@ -231,12 +233,11 @@ class _Builder:
                 if any(bounder.tightens(self.algebra.of(i), facts) for i in node.index):
                     masks[id(node)] = self._conditions(facts - always)
         new: dict[int, Expr] = {}
-        shared = Sharing()
         places: dict[Affine, Expr] = {}
 
         def place(i: Affine) -> Expr:
             if i not in places:
-                places[i] = rewrite(self.algebra.expr(i), shared.of)
+                places[i] = self.algebra.expr(i)
             return places[i]
 
         for node in postorder(roots):
@@ -244,10 +245,10 @@ class _Builder:
             if isinstance(node, Read):
                 assert isinstance(fresh, Read)
                 mask = tuple(self._renamed(m, env) for m in masks.get(id(node), ()))
-                new[id(node)] = shared.of(self._load(fresh, rewrite_all(mask, shared.of), place))
+                new[id(node)] = self._load(fresh, mask, place)
             else:
-                new[id(node)] = shared.of(_leaf(fresh, env))
-        return tuple(new[id(root)] for root in roots)
+                new[id(node)] = _leaf(fresh, env)
+        return simplify_all([new[id(root)] for root in roots])
 
     def _always(self, f: Func, stage: int) -> Facts:
         if not stage:

@@ -30,6 +30,7 @@ MOST_NODES = 6000
 MOST_CUTS = 12
 MOST_TILTED = 0
 NARROW = 8
+MOST_NODES_AGAIN = 600
 
 
 def partition_loops(program: Program, algebra: Algebra, at_least: Mapping[int, int]) -> Program:
@@ -108,6 +109,8 @@ class _Cutter:
                 last = scope.prover.minimum(last, t.at)
         if only and first == lo and last == hi:
             return self._whole(plain, scope)
+        if loop.kind is LoopKind.PARALLEL and self._weight(plain) > MOST_NODES_AGAIN:
+            return self._whole(plain, scope)
         if loop.kind is LoopKind.PARALLEL:
             return self._branch(plain, first, last, lo, hi, scope)
         return self._three(plain, first, last, lo, hi, scope, done | set(found))
@@ -118,8 +121,9 @@ class _Cutter:
         return replace(loop, kind=LoopKind.SERIAL, width=loop.width) if open_end else loop
 
     def _is_partial(self, loop: For) -> bool:
-        wide = loop.width is not None and loop.width > NARROW
-        return loop.kind is LoopKind.VECTOR and wide and build.integer(loop.extent) is None and not loop.carries
+        """Return whether the lanes of `loop` may not fill a vector, and its body is small enough for one more copy."""
+        wide = loop.kind is LoopKind.VECTOR and loop.width is not None and loop.width > NARROW and not loop.carries
+        return wide and build.integer(loop.extent) is None and self._weight(loop) <= MOST_NODES_AGAIN
 
     def _in_eights(self, loop: For, scope: Scope) -> Block:
         """Return the lanes that do not fill a vector in runs of eight, and the rest one by one."""

@@ -156,7 +156,7 @@ class _Drawer:
         if r.random() < 0.12:
             self.table()
         kinds = (
-            (self.pure, 10), (self.reduction, 4), (self.pure_update, 2), (self.scatter, 2), (self.recurrence, 3),
+            (self.pure, 10), (self.reduction, 4), (self.pure_update, 2), (self.scatter, 3), (self.recurrence, 3),
             (self.group, 1), (self.tuple_func, 2), (self.lookup, 1), (self.part_update, 1),
             (self.padded, 2), (self.monoid, 1), (self.position, 1),
         )  # fmt: skip
@@ -192,6 +192,10 @@ class _Drawer:
                 extent = self.extents[(d + 3 - rank) % 3]
                 if rank <= 2 and d == rank - 1 and r.random() < 0.15:
                     extent = r.choice((15, 16, 17, 31, 32, 33, 63, 64, 65))
+                if rank == 2 and d == 0 and r.random() < 0.1:
+                    extent = r.choice((31, 32, 33, 40, 65))
+                if rank == 1 and r.random() < 0.04:
+                    extent = r.choice((511, 16383, 16385, 17000))
                 shape.append(extent if ceil is None else ceil + 1)
             self.out.shapes[name] = tuple(shape)
 
@@ -389,7 +393,7 @@ class _Drawer:
         if not sure and r.random() < 0.25:
             if r.random() < 0.5:
                 where = [f", where=lambda {name}: ", self._affine_condition(names)]
-                self.word("RDom where, affine")
+                self.word("RDom where, by positions")
             else:
                 where = [f", where=lambda {name}: ", self.expr("bool", Scope(names, 1, False))]
                 self.word("RDom where, by data")
@@ -451,7 +455,7 @@ class _Drawer:
         else:
             old = Term(dtype, [f"{name}[{_index(read)}]"])
             self.say(f"{name}[{_index(left)}] = ", Term(dtype, [form[0], old, form[1], value, form[2]]))
-        self.word("update of a part")
+        self.word("update of a part or by positions")
         self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims)))
         return name
 
@@ -485,7 +489,7 @@ class _Drawer:
             self.say(*cell, " = ", value)
         else:
             self.say(*cell, " = ", Term(dtype, [form[0], Term(dtype, cell), form[1], value, form[2]]))
-        self.word("scatter")
+        self.word("scatter by data")
         self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims)))
         return name
 
@@ -611,7 +615,7 @@ class _Drawer:
         self._make(name)
         cell = f"{name}[{_index(dims)}]"
         self.say(f"{cell} = (", values[0], ", ", values[1], ")")
-        self.word("tuple")
+        self.word("Func of a tuple")
         if update:
             a, b = Term(types[0], [f"{cell}[0]"]), Term(types[1], [f"{cell}[1]"])
             swapped: list[Term] = [a, b]
@@ -890,7 +894,7 @@ class _Drawer:
             parts += [", " if k else "", i]
         read = Term(dtype, [*parts, "]"])
         cond = f"({at} >= 0) & ({at} < {size})"
-        self.word("select keeps a read inside")
+        self.word("read under a mask")
         return Term(dtype, [f"sx.select({cond}, ", read, ", ", self.expr(dtype, scope), ")"])
 
     def _reduced(self, dtype: str, scope: Scope) -> Term:
@@ -1053,7 +1057,7 @@ class _Drawer:
         value = self.read(data, data.dtypes[0], inner)
         low = -1 if floor is None else floor
         high = low + r.randint(0, 6) if ceil is None else ceil
-        self.word("gather")
+        self.word("index by data")
         if r.random() < 0.5 and low >= 0 and high <= 127:
             return Term("index", ["sx.clip(", value, f", {low}, {high})"])
         span = min(high - low + 1, 127)

@@ -31,7 +31,7 @@ from stax.expr.nodes import (
 from stax.expr.walk import names, postorder, reads
 from stax.loops import walk
 from stax.loops.nodes import For, If, LoopKind, Program, Role, Store
-from tests.differential.generate import ALL, Drawn
+from tests.differential.generate import ALL, Drawn, Term
 
 LEAST = 100
 
@@ -60,6 +60,25 @@ _INSTRUCTIONS = {
     "vector load": r"= load <", "vector store": r"store <", "shuffle": r"shufflevector", "phi of vectors": r"phi <",
     "parallel loop": r"@stax\.(parallel|run|pool)\w*|call .*@stax_parallel",
 }  # fmt: skip
+
+
+def words_drawn(drawn: Drawn) -> set[str]:
+    """Return the words that the text of a program has, those that can be told from text."""
+    text = drawn.text()
+    found = {f"fn {fn.value}" for fn in Fn if f"sx.{fn.value}(" in text}
+    found |= {f"dtype {t}" for t in ALL if re.search(rf"sx\.{t}_?\b", text)}
+    found.add(f"fp {drawn.fp}")
+    ops = {op.value: op.value for op in BinaryOp} | {">": "<", ">=": "<="}
+    for term in (t for line in drawn.lines for t in line.terms()):
+        for before, part in zip(term.parts, term.parts[1:], strict=False):
+            if isinstance(before, Term) and isinstance(part, str) and part.strip() in ops:
+                t = before.dtype
+                kind = "bool" if t == "bool" else "float" if t.startswith("float") else "integer"
+                found.add(f"{kind} {ops[part.strip()]}")
+        if term.parts and term.parts[0] in ("sx.minimum(", "sx.maximum("):
+            kind = "float" if term.dtype.startswith("float") else "integer"
+            found.add(f"{kind} {str(term.parts[0])[3:6]}")
+    return found
 
 
 class _Text:
