@@ -10,7 +10,7 @@ from typing import Any
 
 from stax.algorithm import nodes
 from stax.algorithm.nodes import Pipeline, origin_name
-from stax.backends.artifact import MOST_CHANNELS, Artifact, Facts
+from stax.backends.artifact import Artifact, Facts
 from stax.bounds.infer import RegionCheck, Regions, SizeCheck, infer
 from stax.errors import ArgumentError, ScheduleError, UnsupportedError
 from stax.expr import build
@@ -20,7 +20,7 @@ from stax.lang.func import Func
 from stax.legality.check import check as prove
 from stax.loops.nodes import Program
 from stax.loops.show import show as show_loops
-from stax.loops.walk import pixels
+from stax.loops.walk import MOST_CHANNELS, pixels
 from stax.lower.passes import lower
 from stax.options import Options
 from stax.runtime.cache import Store, default_folder, object_key

@@ -50,8 +50,6 @@ class Facts:
 
 
 OUT_OF_MEMORY = 1
-MOST_CHANNELS = 4
-"""Up to this many elements, a last dimension is taken as the channels of a pixel."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,6 @@ class Func(Indexed):
         self.pure: Definition | None = None
         self.updates: list[Definition] = []
         self._types: list[DType] = list(self.declared or ())
-        self._closed = False
         self._reader: tuple[str, Span | None] | None = None
 
     @property
@@ -189,7 +188,6 @@ class Func(Indexed):
     def close(self) -> None:
         """Take the default types where there are none yet; another Func reads this one."""
         self._types = [settled(t) for t in self._types]
-        self._closed = True
 
     def _names(self) -> tuple[str, ...]:
         assert self.pure is not None

@@ -182,7 +182,8 @@ class _Check:
         if placed.compute != placed.store:
             if wanted is not None:
                 raise LegalityError(
-                    f"the storage of `{f.name}` is kept further out than it is computed, and not folded"
+                    f"`{f.name}` is kept further out than it is computed, and such storage is not folded yet",
+                    hint="keep it at the loop where it is computed, or leave out fold_storage",
                 )
             return
         path = self.paths[f.name]

@@ -14,6 +14,9 @@ from stax.expr import walk as expr_walk
 from stax.expr.nodes import Expr, Load, Local
 from stax.loops.nodes import Allocate, Block, Buffer, Carry, For, If, Let, Program, Stmt, Store
 
+MOST_CHANNELS = 4
+"""Up to this many elements, a last dimension is taken as the channels of a pixel."""
+
 
 def children(stmt: Stmt) -> tuple[Stmt, ...]:
     """Return the statements right below `stmt`, in order."""

@@ -17,16 +17,20 @@ from collections.abc import Callable
 from stax.algorithm.nodes import MARK, Func, Update, origin_name, part_name
 from stax.bounds.accesses import Fact, Facts, contexts
 from stax.bounds.infer import output_interval, stage_ranges
+from stax.bounds.interval import Bounder
 from stax.dtypes import int64
+from stax.errors import InternalError
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover
-from stax.expr.nodes import INDEX, BinaryOp, Expr, Load, Param, Read, Size, Var
+from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Param, Read, Size, Var
 from stax.expr.simplify import simplify_all
 from stax.expr.walk import children, postorder, rewrite_all, with_children
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
 from stax.schedule.directives import StageRef
 from stax.schedule.legal import Legal
 from stax.schedule.points import Counted
+
+NEAR = 4
 
 
 def build_nests(legal: Legal, name: str = "kernel") -> Program:
@@ -164,7 +168,7 @@ class _Builder:
                 block = Block((If(cond, block, Block()),))
             body += block.stmts
             if f.updates:
-                raise NotImplementedError("a group member with updates is refused when frozen")
+                raise InternalError(f"`{name}` of a group has updates, which is refused when frozen")
         loop = For(step, build.index(0), self.algebra.expr(hi - lo + 1), LoopKind.SERIAL, Block(tuple(body)))
         return [loop]
 
@@ -246,9 +250,26 @@ class _Builder:
                 assert isinstance(fresh, Read)
                 mask = tuple(self._renamed(m, env) for m in masks.get(id(node), ()))
                 new[id(node)] = self._load(fresh, mask, place)
+            elif (beyond := self._beyond(node, bounder)) is not None:
+                new[id(node)] = _wrapped(fresh, beyond)
             else:
                 new[id(node)] = _leaf(fresh, env)
         return simplify_all([new[id(root)] for root in roots])
+
+    def _beyond(self, node: Expr, bounder: Bounder) -> int | None:
+        """Return by how much `left` of a remainder `left % n` goes beyond the `n` positions; None where it is not seen.
+
+        So it is for `x + d` where `x` takes all positions: a lower end of at least d proves that n is not 0.
+        """
+        match node:
+            case Binary(op=BinaryOp.MOD, left=left, right=right) if node.dtype is int64:
+                found = bounder.interval(self.algebra.of(left), frozenset())
+            case _:
+                return None
+        if found.lo is None or found.hi is None or found.lo.terms or build.integer(right) is not None:
+            return None
+        past = found.hi - self.algebra.of(right) + 1
+        return past.const if not past.terms and abs(past.const) <= NEAR and found.lo.const >= past.const else None
 
     def _always(self, f: Func, stage: int) -> Facts:
         if not stage:
@@ -295,6 +316,18 @@ def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:
             return build.cast(Size(INDEX, node.array, node.dim), node.dtype)
         case _:
             return node
+
+
+def _wrapped(node: Expr, beyond: int) -> Expr:
+    """Return a remainder whose left side is `beyond` the end by conditions, which loops are cut at, not by division."""
+    assert isinstance(node, Binary)
+    at, size = node.left, node.right
+    for _ in range(abs(beyond)):
+        if beyond > 0:
+            at = build.select(build.less(at, size), at, build.sub(at, size))
+        else:
+            at = build.select(build.less_equal(build.const(0, int64), at), at, build.add(at, size))
+    return at
 
 
 def _part(f: Func, part: int) -> str:

@@ -18,9 +18,10 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from stax.algorithm.nodes import Input, Scalar
-from stax.backends.artifact import MOST_CHANNELS, Facts
+from stax.backends.artifact import Facts
 from stax.dtypes import DType
 from stax.errors import ArgumentError, BoundsError, DeviceError, StaxError
+from stax.loops.walk import MOST_CHANNELS
 from stax.runtime.formula import Number, formula
 from stax.runtime.signature import Check, CheckKind, Output, Signature
 

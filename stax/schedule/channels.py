@@ -13,8 +13,7 @@ from stax.bounds.accesses import Access
 from stax.expr import build
 from stax.expr.affine import Algebra
 from stax.expr.nodes import Expr
-
-MOST_CHANNELS = 4
+from stax.loops.walk import MOST_CHANNELS
 
 
 def channels(pipeline: Pipeline, made: Mapping[tuple[str, int], Sequence[Access]], algebra: Algebra) -> dict[str, int]:

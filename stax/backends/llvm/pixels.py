@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stax.backends.artifact import MOST_CHANNELS
 from stax.backends.llvm import memory, types
 from stax.backends.llvm.expr import emit
 from stax.backends.llvm.lanes import vector
@@ -20,7 +19,7 @@ from stax.expr.nodes import Load
 from stax.expr.number import Numbering
 from stax.expr.walk import postorder
 from stax.loops.nodes import Let, Stmt, Store
-from stax.loops.walk import across, expressions
+from stax.loops.walk import MOST_CHANNELS, across, expressions
 
 
 @dataclass(frozen=True, slots=True)
