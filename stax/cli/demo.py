@@ -90,7 +90,7 @@ def run_demo(out: Path, threads: int | None, strict: bool, rounds: int) -> None:
     plain = unsharp_numpy(photo)
     apart = np.abs(plain.astype(np.int16) - sharp)
     typer.echo(
-        f"       NumPy, which adds in another order: {np.count_nonzero(apart):,} values differ, by {apart.max()} of 255"
+        f"       NumPy, which adds in another order, differs in {np.count_nonzero(apart):,} of them, by at most {apart.max()}"
     )
     ours, numpys = alternate(lambda: kernel(photo, threads=count), lambda: unsharp_numpy(photo), rounds)
     typer.echo(

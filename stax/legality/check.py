@@ -326,6 +326,3 @@ class _Check:
             raise LegalityError(
                 f"`{f.name}` is stepped together with Funcs that read it: loop `{f.dims[0]}` stays outermost and serial"
             )
-
-
-__all__ = ["check"]

@@ -117,6 +117,10 @@ class Schedule:
         """Return the loops of a stage as they stand."""
         return self._replay.nests[at]
 
+    def __getattr__(self, word: str) -> Any:
+        hint = f"; s[f].{word}(...) says it of a Func" if word in USAGE or word in LATER else ""
+        raise AttributeError(f"a Schedule has no {word!r}{hint}")
+
     def say(self, line: Line) -> None:
         """Take in one directive; a refused one leaves the schedule as it was."""
         if self._check is None:
