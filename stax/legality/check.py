@@ -6,15 +6,20 @@ The whole schedule is judged. Where it is illegal, the directive after the longe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from stax.algorithm.inline import inline
 from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name, stage_ranges
-from stax.errors import LegalityError, ScheduleError
-from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
+from stax.errors import LegalityError, ScheduleError, UnsupportedError
+from stax.expr.affine import Algebra, Interval, Prover, Ranges
+from stax.legality.fold import check_fold, fold_of_itself
 from stax.legality.order import check_order
+from stax.legality.remedy import remedy
+from stax.legality.witness import Clashed
 from stax.loops.nodes import LoopKind
+from stax.poly.clash import Proofs
 from stax.schedule.default import complete
 from stax.schedule.directives import Line, Parallel, StageRef, Unroll, Vectorize
 from stax.schedule.legal import Legal, Level, Placed
@@ -29,37 +34,48 @@ MOST_COPIES = 256
 Path = tuple[tuple[StageRef, int], ...]
 
 
-def check(pipeline: Pipeline, lines: Iterable[Line], regions: Regions | None = None) -> Legal:
+def check(
+    pipeline: Pipeline, lines: Iterable[Line], regions: Regions | None = None, proofs: Proofs | None = None
+) -> Legal:
     """Return the proof that `lines`, completed by the default schedule, change no value of `pipeline`.
 
+    `proofs` remembers what was asked of isl, and may be given again for another schedule of the same program.
     Raises LegalityError with the line to blame, ScheduleError where the lines do not fit together.
     """
     said = tuple(lines)
+    known = proofs or Proofs()
     try:
-        return _judge(pipeline, said, regions)
+        return _judge(pipeline, said, regions, known)
     except LegalityError as error:
-        raise _blamed(pipeline, said, error) from None
+        raise _blamed(pipeline, said, error, known) from None
 
 
-def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError) -> LegalityError:
-    for k in reversed(range(len(said))):
+def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError, known: Proofs) -> LegalityError:
+    def legal(lines: tuple[Line, ...]) -> bool:
         try:
-            _judge(pipeline, said[:k], None)
-        except ScheduleError:
-            continue
-        span = said[k].directive.span
-        return LegalityError(error.message, [(span, "asked for here"), *error.places], error.facts, error.hint)
-    return error
+            _judge(pipeline, lines, None, known)
+        except (ScheduleError, UnsupportedError):
+            return False
+        return True
+
+    hint, places = error.hint, list(error.places)
+    for k in reversed(range(len(said))):
+        if legal(said[:k]):
+            places.insert(0, (said[k].directive.span, "asked for here"))
+            if isinstance(error, Clashed):
+                hint = remedy(said, k, error, legal) or hint
+            break
+    return LegalityError(error.message, places, error.facts, hint)
 
 
-def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None) -> Legal:
+def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None, known: Proofs) -> Legal:
     resolved = resolve(pipeline, complete(pipeline, said))
     gone = frozenset(name for name, p in resolved.placements.items() if isinstance(p, Inline))
     _inline_keeps_reads_inside(pipeline, gone)
     smaller = inline(pipeline, gone)
     if gone or regions is None:
         regions = infer(smaller)
-    return _Check(smaller, resolved, regions).run()
+    return _Check(smaller, resolved, regions, known).run()
 
 
 def _inline_keeps_reads_inside(pipeline: Pipeline, gone: frozenset[str]) -> None:
@@ -82,7 +98,8 @@ def _inline_keeps_reads_inside(pipeline: Pipeline, gone: frozenset[str]) -> None
 
 
 class _Check:
-    def __init__(self, pipeline: Pipeline, resolved: Resolved, regions: Regions) -> None:
+    def __init__(self, pipeline: Pipeline, resolved: Resolved, regions: Regions, proofs: Proofs) -> None:
+        self.proofs = proofs
         self.pipeline, self.resolved, self.regions = pipeline, resolved, regions
         self.context = regions.context
         self.algebra = regions.context.algebra
@@ -112,6 +129,11 @@ class _Check:
             self._place(f, place)
             for stage in range(len(f.updates) + 1):
                 self._nest(f, stage)
+            if f.name not in grouped and f.name not in self.pipeline.outputs:
+                self._fold(f)
+            elif f.name in self.resolved.folds:
+                what = "is an output" if f.name in self.pipeline.outputs else "reads Funcs that read it"
+                raise LegalityError(f"the storage of `{f.name}` cannot be folded: `{f.name}` {what}")
         for group in self.pipeline.groups:
             for name in group:
                 self._steps_first(self.pipeline.func(name))
@@ -151,6 +173,33 @@ class _Check:
         kept = box if kept_path == path else self._box(f, kept_path)
         self.placed[f.name], self.paths[f.name] = Placed(compute, store, box, kept), path
 
+    def _fold(self, f: Func) -> None:
+        """Fold the storage of `f` as the schedule says, or where it is seen that it may be."""
+        wanted, placed = self.resolved.folds.get(f.name), self.placed[f.name]
+        found = self.context.accesses[f.name][0]
+        if wanted is None and (f.updates or not any(a.source == f.name for a in found)):
+            return
+        if placed.compute != placed.store:
+            if wanted is not None:
+                raise LegalityError(
+                    f"`{f.name}` is kept further out than it is computed, and such storage is not folded yet",
+                    hint="keep it at the loop where it is computed, or leave out fold_storage",
+                )
+            return
+        path = self.paths[f.name]
+        ref = StageRef(f.name)
+        asked, points = self._asked(f, path), self.points[ref]
+        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        fold = wanted
+        if wanted is None:
+            fold = fold_of_itself(f, points, found, asked, placed.box, prover, self.algebra)
+        else:
+            check_fold(
+                f, wanted, self.resolved.nests[ref], points, found, asked, placed.box, prover, self.algebra,
+                self.context.at_least, self.proofs,
+            )  # fmt: skip
+        self.placed[f.name] = replace(placed, fold=fold)
+
     def _said(self, stage: StageRef, loop: Loop) -> Span | None:
         """Return where the directive was written that made `loop` parallel, vectorized or unrolled."""
         word = {LoopKind.PARALLEL: Parallel, LoopKind.VECTOR: Vectorize, LoopKind.UNROLL: Unroll}[loop.kind]
@@ -175,11 +224,27 @@ class _Check:
         found: dict[str, Interval] = {}
         for stage, at in path:
             loop = self.points[stage].loops[at]
-            found[loop.var.name] = Interval(Affine(0), self.algebra.of(loop.extent) - 1)
+            first = self.algebra.of(loop.start)
+            found[loop.var.name] = Interval(first, first + self.algebra.of(loop.extent) - 1)
         return found
 
     def _box(self, f: Func, path: Path) -> Box:
         """Return what is needed of `f` in one iteration of the loops of `path`."""
+        outer = self._ranges(path)
+        prover = Prover(self.algebra, outer, self.context.at_least)
+        asked = self._asked(f, path)
+        if any(i is not None and (i.lo is None or i.hi is None) for i in asked):
+            last, at = path[-1] if path else (StageRef(f.name), 0)
+            raise LegalityError(
+                f"what `{f.name}` needs inside loop `{self.points[last].loops[at].loop.name}` of `{last}` has no bound "
+                "that is seen",
+                [(f.span, "defined here")],
+                hint="compute it and keep it at the same loop, or at another one",
+            )
+        return box_of(self.context, f, asked, prover, outer)
+
+    def _asked(self, f: Func, path: Path) -> list[Interval | None]:
+        """Return what the readers of `f` need of it in one iteration of the loops of `path`."""
         outer = self._ranges(path)
         prover = Prover(self.algebra, outer, self.context.at_least)
         asked: list[Interval | None] = [None] * len(f.dims)
@@ -200,15 +265,7 @@ class _Check:
             for d, index in enumerate(access.index):
                 found = self._without(bounder.interval(index, access.facts), inner, outer)
                 asked[d] = hull(prover, asked[d], found)
-        if any(i is not None and (i.lo is None or i.hi is None) for i in asked):
-            last, at = path[-1] if path else (StageRef(f.name), 0)
-            raise LegalityError(
-                f"what `{f.name}` needs inside loop `{self.points[last].loops[at].loop.name}` of `{last}` has no bound "
-                "that is seen",
-                [(f.span, "defined here")],
-                hint="compute it and keep it at the same loop, or at another one",
-            )
-        return box_of(self.context, f, asked, prover, outer)
+        return asked
 
     def _loops(self, f: Func, stage: int) -> Points:
         return self.points[StageRef(f.name, stage)]
@@ -259,7 +316,8 @@ class _Check:
                     [(self._said(ref, loop.loop), "here")],
                     hint=f"{word}({loop.loop.name!r}, n) splits it by a constant" if wrong else "take a smaller factor",
                 )
-        check_order(f, stage, found, self.context.accesses[f.name][stage], self.algebra)
+        own = self.context.accesses[f.name][stage]
+        check_order(f, stage, nest, found, own, self.algebra, self.context.at_least, self.proofs)
 
     def _steps_first(self, f: Func) -> None:
         found = self.points[StageRef(f.name, 0)]

@@ -107,7 +107,11 @@ class _Builder:
         return _part(f, part) + (f"{MARK}whole" if f.name in self.copied else "")
 
     def _storage(self, f: Func) -> list[Stmt]:
-        shape = tuple(self.algebra.expr(self._extent(i)) for i in self.legal.placed[f.name].kept)
+        placed = self.legal.placed[f.name]
+        shape = tuple(
+            build.index(placed.fold[1]) if placed.fold and placed.fold[0] == d else self.algebra.expr(self._extent(i))
+            for d, i in enumerate(placed.kept)
+        )
         return [Allocate(Buffer(self._buffer(f, k), dtype, shape, Role.SCRATCH)) for k, dtype in enumerate(f.dtypes)]
 
     def _extent(self, i: Interval) -> Affine:
@@ -174,8 +178,7 @@ class _Builder:
             return self._inside(ref, depth)
         loop = loops[depth]
         body = Block(tuple(self._inside(ref, depth + 1)))
-        start = build.index(0)
-        return [For(loop.var, start, loop.extent, loop.loop.kind, body, (), self._width(loop), loop.down)]
+        return [For(loop.var, loop.start, loop.extent, loop.loop.kind, body, (), self._width(loop), loop.down)]
 
     def _width(self, loop: Counted) -> int | None:
         return loop.width
@@ -200,10 +203,8 @@ class _Builder:
         values = f.values if update is None else update.values
         where = [] if update is None or update.where is None else [update.where]
         lowered = self._lowered(f, ref.stage, (*values, *index, *where), env, update)
-        cells = tuple(
-            self.algebra.expr(self.algebra.of(i) - _lo(box))
-            for i, box in zip(lowered[len(values) :], self.legal.placed[f.name].kept, strict=False)
-        )
+        written = lowered[len(values) : len(values) + len(index)]
+        cells = tuple(map(self.algebra.expr, self._cell(f, [self.algebra.of(i) for i in written])))
         span = f.span if update is None else update.span
         stmts: list[Stmt] = []
         results = list(lowered[: len(values)])
@@ -287,12 +288,21 @@ class _Builder:
     def _renamed(self, cond: Expr, env: dict[str, Expr]) -> Expr:
         return rewrite_all((cond,), lambda node: _leaf(node, env))[0]
 
+    def _cell(self, f: Func, index: list[Affine]) -> list[Affine]:
+        """Return where in the storage of `f` its cell `index` lies."""
+        placed = self.legal.placed[f.name]
+        cell = [i - _lo(box) for i, box in zip(index, placed.kept, strict=True)]
+        if placed.fold is not None:
+            dim, n = placed.fold
+            cell[dim] = self.algebra.remainder(cell[dim], n)
+        return cell
+
     def _load(self, read: Read, mask: tuple[Expr, ...], place: Callable[[Affine], Expr]) -> Load:
         f = self.funcs.get(read.source)
         index = [self.algebra.of(i) for i in read.index]
         name = read.source
         if f is not None:
-            index = [i - _lo(box) for i, box in zip(index, self.legal.placed[f.name].kept, strict=True)]
+            index = self._cell(f, index)
             name = self._buffer(f, read.part)
         return Load(read.dtype, name, tuple(map(place, index)), mask, span=read.span)
 

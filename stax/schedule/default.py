@@ -20,6 +20,7 @@ from stax.schedule.directives import (
     ComputeAt,
     ComputeRoot,
     Directive,
+    FoldStorage,
     Inline,
     Line,
     Parallel,
@@ -49,7 +50,7 @@ _PLAIN = frozenset({Fn.FMA, Fn.FLOOR, Fn.CEIL, Fn.TRUNC, Fn.RINT, Fn.ISNAN, Fn.C
 def complete(pipeline: Pipeline, lines: Iterable[Line]) -> tuple[Line, ...]:
     """Return `lines` with a choice for every Func they do not name."""
     said = tuple(lines)
-    named = {line.at.func for line in said}
+    named = {line.at.func for line in said if not isinstance(line.directive, FoldStorage)}
     hosts = [(d.consumer, d.loop) for line in said if isinstance(d := line.directive, ComputeAt)]
     return (*said, *_Default(pipeline, named, hosts, {c for c, _ in hosts} if _stores(said) else set()).lines())
 

@@ -79,6 +79,23 @@ class Reorder(Said):
 
 
 @dataclass(frozen=True, slots=True)
+class Reverse(Said):
+    """The iterations of `var` run from the last to the first."""
+
+    var: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skew(Said):
+    """Loop `var` becomes `new`, which counts `var + factor * along`; `new` None keeps the name."""
+
+    var: str
+    along: str
+    factor: int
+    new: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Vectorize(Said):
     """The iterations of `var` are lanes in step; with `n`, those of its inner part `var.in` are."""
 
@@ -139,9 +156,17 @@ class StoreRoot(Said):
     """The Func is kept as long as the kernel runs."""
 
 
-LoopDirective: TypeAlias = Split | Tile | Fuse | Reorder | Vectorize | Parallel | Unroll
+@dataclass(frozen=True, slots=True)
+class FoldStorage(Said):
+    """Along `dim`, only `n` cells of the Func are kept: cell k lies where cell k - n lay."""
+
+    dim: str
+    n: int
+
+
+LoopDirective: TypeAlias = Split | Tile | Fuse | Reorder | Reverse | Skew | Vectorize | Parallel | Unroll
 PlaceDirective: TypeAlias = Inline | ComputeRoot | ComputeAt | StoreAt | StoreRoot
-Directive: TypeAlias = LoopDirective | PlaceDirective
+Directive: TypeAlias = LoopDirective | PlaceDirective | FoldStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +182,8 @@ USAGE = {
     "tile": "tile((v, ...), (outer, ...), (inner, ...), (n, ...), tail=)",
     "fuse": "fuse(outer, inner, fused)",
     "reorder": "reorder(v, ...)",
+    "reverse": "reverse(v)",
+    "skew": "skew(v, w, factor, new=)",
     "vectorize": "vectorize(v) or vectorize(v, n)",
     "parallel": "parallel(v) or parallel(v, n)",
     "unroll": "unroll(v) or unroll(v, n)",
@@ -165,11 +192,12 @@ USAGE = {
     "compute_at": "compute_at(g, v, store=)",
     "store_at": "store_at(g, v)",
     "store_root": "store_root()",
+    "fold_storage": "fold_storage(dim, n)",
 }
 """The directives, and how each is written."""
 
 LATER = (
-    "reverse", "skew", "affine", "partition", "specialize", "hoist_storage", "compute_with", "fold_storage",
+    "affine", "partition", "specialize", "hoist_storage", "compute_with",
     "overwrite", "layout", "memory", "cache_read", "clone", "bound", "align_bounds", "reassociate", "rfactor",
     "split_reduction", "accumulators", "online", "atomic", "prefetch", "stream", "warps", "stages", "swizzle",
     "matrix_unit",
@@ -219,6 +247,13 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
         case "reorder", [*loops], {**rest} if not rest:
             found = _names(loops)
             return None if found is None else Reorder(found, span=span)
+        case "reverse", [str(v)], {**rest} if not rest:
+            return Reverse(v, span=span)
+        case "skew", [str(v), str(along), factor, *more], {**rest} if rest.keys() <= {"new"} and len(more) < 2:
+            new = more[0] if more else rest.get("new")
+            if not isinstance(new, str | None) or (more and rest):
+                return None
+            return Skew(v, along, _number(factor, span), new, span=span)
         case (("vectorize" | "parallel" | "unroll"), [str(v), *number], {**rest}) if not rest and len(number) < 2:
             n = _number(number[0], span) if number else None
             kind = Vectorize if word == "vectorize" else Parallel if word == "parallel" else Unroll
@@ -234,6 +269,8 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
             if store is not None and not isinstance(store, str):
                 return None
             return ComputeAt(*_consumer(g), v, store, span=span)
+        case "fold_storage", [str(dim), n], {**rest} if not rest:
+            return FoldStorage(dim, _number(n, span), span=span)
         case "store_at", [str() | StageRef() as g, str(v)], {**rest} if not rest:
             return StoreAt(*_consumer(g), v, span=span)
         case _:

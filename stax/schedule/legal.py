@@ -25,12 +25,14 @@ class Placed:
     """Where a Func is computed and kept, None being the whole kernel, and over which box.
 
     Both boxes are inclusive sums over sizes, Params and the loop variables around their level; `kept` holds `box`.
+    With `fold`, a dim and a number of cells, only so many are kept along it, one in the place of another.
     """
 
     compute: Level | None
     store: Level | None
     box: Box
     kept: Box
+    fold: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from stax.algorithm.nodes import Func, Pipeline
@@ -16,7 +16,7 @@ from stax.errors import ScheduleError, StaxWarning
 from stax.expr import walk
 from stax.schedule import directives as said
 from stax.schedule.directives import Directive, Line, StageRef
-from stax.schedule.nest import Nest, apply, closest, followed, initial, missing_loop
+from stax.schedule.nest import MOST, Nest, apply, closest, followed, initial, missing_loop
 from stax.source import Span
 
 
@@ -47,11 +47,15 @@ Placement: TypeAlias = Root | Inline | At
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """`placements` has the Funcs that some line places; `nests` has every stage of the program."""
+    """`placements` has the Funcs that some line places; `nests` has every stage of the program.
+
+    `folds` has, for a Func whose storage is folded, the number of the dim and how many cells are kept along it.
+    """
 
     placements: dict[str, Placement]
     nests: dict[StageRef, Nest]
     lines: tuple[Line, ...]
+    folds: dict[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
 
 
 def resolve(pipeline: Pipeline, lines: Iterable[Line], warn: bool = False) -> Resolved:
@@ -86,6 +90,7 @@ class Replay:
         self.lines: list[Line] = []
         self._places: dict[str, tuple[Placement, Span | None]] = {}
         self._kept: dict[str, _Kept] = {}
+        self._folds: dict[str, tuple[int, int]] = {}
         self._reads: dict[StageRef, frozenset[str]] = {}
 
     def stage(self, name: str, stage: int, span: Span | None) -> StageRef:
@@ -114,6 +119,8 @@ class Replay:
                         hint=f"say it of s[{at.func!r}]",
                     )  # fmt: skip
                 self._place(at.func, directive)
+            case said.FoldStorage():
+                self._fold(at, directive)
             case _:
                 try:
                     self.nests[at] = apply(self.nests[at], directive)
@@ -138,7 +145,20 @@ class Replay:
             sound.add(name)
         if warn:
             self._warn_of_forgotten_updates()
-        return Resolved(placements, dict(self.nests), tuple(self.lines))
+        return Resolved(placements, dict(self.nests), tuple(self.lines), dict(self._folds))
+
+    def _fold(self, at: StageRef, fold: said.FoldStorage) -> None:
+        func, here = self.funcs[at.func], [(fold.span, "here")]
+        if at.stage:
+            raise ScheduleError("fold_storage is said of a Func, not of one of its updates", here)
+        if fold.dim not in func.dims:
+            raise ScheduleError(
+                f"Func {at.func!r} has no dim {fold.dim!r}", here, [f"its dims: {', '.join(func.dims) or 'none'}"],
+                closest(fold.dim, func.dims),
+            )  # fmt: skip
+        if not 0 < fold.n <= MOST:
+            raise ScheduleError(f"storage is folded by an int from 1 to 2**31 - 1, not {fold.n}", here)
+        self._folds[at.func] = (func.dims.index(fold.dim), fold.n)
 
     def _place(self, func: str, directive: said.PlaceDirective) -> None:
         span = directive.span

@@ -204,6 +204,18 @@ class Stage:
         """Let `loops`, outermost first, take among them the places that they hold."""
         return self._say("reorder", *loops)
 
+    def reverse(self, v: Named) -> Stage:
+        """Run the iterations of `v` from the last to the first."""
+        return self._say("reverse", v)
+
+    def skew(self, v: Named, w: Named, factor: int, new: Named | None = None) -> Stage:
+        """Make of loop `v` a loop that counts `v + factor * w`, called `new`, or `v` as before.
+
+        What `v` reads an iteration of `w` earlier and up to `factor` further on then comes first, so that the two may
+        be tiled or interchanged.
+        """
+        return self._say("skew", v, w, factor, new=new)
+
     def vectorize(self, v: Named, n: int | None = None, *, upto: int | None = None) -> Stage:
         """Run the iterations of `v` as lanes in step; with `n`, split `v` by `n` and do so with the inner `v.in`."""
         return self._say("vectorize", v, *(() if n is None else (n,)), upto=upto)
@@ -238,6 +250,13 @@ class Stage:
     def store_root(self) -> Stage:
         """Keep the values for as long as the kernel runs."""
         return self._say("store_root")
+
+    def fold_storage(self, dim: Named, n: int) -> Stage:
+        """Keep `n` cells of the Func along `dim`: each takes the place of the one `n` before it.
+
+        Refused unless it is proved that nothing reads a cell that another has replaced.
+        """
+        return self._say("fold_storage", dim, n)
 
     def _say(self, word: str, *args: Any, **named: Any) -> Stage:
         span = here()

@@ -125,8 +125,13 @@ def test_06_explicit_circular_buffer_too_small_for_the_window() -> None:
 
     equal(run(g, (40, 8), kept), 3 * linear(40, 8, 10, 1))
     for n in (4, 2):
-        with pytest.raises(UnsupportedError, match=f"'fold_storage' {LATER}"):
-            sx.Schedule(g)[f].compute_at(g, y).fold_storage(y, n)
+
+        def folded(s: sx.Schedule, n: int = n) -> None:
+            kept(s)
+            s[f].fold_storage(y, n)
+
+        with pytest.raises(LegalityError, match="such storage is not folded yet"):
+            compiled(g, (40, 8), folded)
 
 
 def test_08_rfactor_combined_with_a_split_by_1_of_a_pure_variable_in_the_same_update() -> None:
