@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from stax.algorithm.combine import combine
 from stax.algorithm.inline import inline
 from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name, stage_ranges
 from stax.errors import LegalityError, ScheduleError
 from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
+from stax.expr.show import show
+from stax.legality.combining import Combining, combining
 from stax.legality.order import check_order
+from stax.legality.slide import Slide, at_first, names_of, slide
 from stax.loops.nodes import LoopKind
 from stax.schedule.default import complete
-from stax.schedule.directives import Line, Parallel, StageRef, Unroll, Vectorize
-from stax.schedule.legal import Legal, Level, Placed
+from stax.schedule.directives import Atomic, FoldStorage, Line, Parallel, Reassociate, Rfactor, StageRef, Unroll, Vectorize
+from stax.schedule.legal import Legal, Level, Placed, Reordered
 from stax.schedule.nest import Loop
 from stax.schedule.points import Points, Root, points
-from stax.schedule.resolve import At, Inline, Resolved, resolve
+from stax.schedule.resolve import At, Inline, Resolved, resolve, rewritten
 from stax.schedule.resolve import Root as AtRoot
 from stax.source import Span
 
@@ -53,7 +57,9 @@ def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError) ->
 
 
 def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None) -> Legal:
-    resolved = resolve(pipeline, complete(pipeline, said))
+    resolved = resolve(pipeline, complete(rewritten(pipeline, said), said))
+    if resolved.pipeline is not pipeline:
+        pipeline, regions = resolved.pipeline, None
     gone = frozenset(name for name, p in resolved.placements.items() if isinstance(p, Inline))
     _inline_keeps_reads_inside(pipeline, gone)
     smaller = inline(pipeline, gone)
@@ -90,6 +96,7 @@ class _Check:
         self.paths: dict[str, Path] = {}
         self.points: dict[StageRef, Points] = {}
         self.taken: set[str] = set()
+        self.combining: dict[StageRef, Combining] = {}
         self.readers: dict[str, list[tuple[Func, int, Access]]] = {}
         for f in pipeline.funcs:
             for stage, found in enumerate(self.context.accesses[f.name]):
@@ -115,12 +122,35 @@ class _Check:
         for group in self.pipeline.groups:
             for name in group:
                 self._steps_first(self.pipeline.func(name))
-        return Legal(self.pipeline, self.resolved, self.regions, self.placed, self.points)
+        return Legal(
+            self.pipeline, self.resolved, self.regions, self.placed, self.points,
+            {ref: how.apart for ref, how in self.combining.items() if how.apart},
+            {ref: how.how.op for ref, how in self.combining.items() if how.atomic},
+            self._reordered(),
+        )  # fmt: skip
+
+    def _reordered(self) -> tuple[Reordered, ...]:
+        """Return the stages whose sums may be taken in another order than the definition says, and who says so."""
+        out: list[Reordered] = []
+        for line in self.resolved.lines:
+            f = next((g for g in self.pipeline.funcs if g.name == line.at.func), None)
+            match line.directive:
+                case Reassociate() | Atomic() if f is not None and line.at in self.combining:
+                    if not self.combining[line.at].exact:
+                        out.append(Reordered(line.at, line.directive.span))
+                case Rfactor() if f is not None:
+                    how = combine(f, f.updates[line.at.stage - 1])
+                    if how is None or not how.exact:
+                        out.append(Reordered(line.at, line.directive.span))
+                case _:
+                    pass
+        return tuple(out)
 
     def _place(self, f: Func, place: AtRoot | At | Inline) -> None:
         if not isinstance(place, At):
             box = self.regions.boxes[f.name]
-            self.placed[f.name], self.paths[f.name] = Placed(None, None, box, box), ()
+            fold = self._folded(f, box, (), None, ())
+            self.placed[f.name], self.paths[f.name] = Placed(None, None, box, box, box, fold), ()
             return
         compute = self._level(place.consumer, place.loop)
         path = self._path(compute)
@@ -149,7 +179,64 @@ class _Check:
                 )
         box = self._box(f, path)
         kept = box if kept_path == path else self._box(f, kept_path)
-        self.placed[f.name], self.paths[f.name] = Placed(compute, store, box, kept), path
+        between = path[len(kept_path) :]
+        found = self._slide(f, box, path, between)
+        fold = self._folded(f, box, path, found, between)
+        new = box if found is None else found.new
+        self.placed[f.name], self.paths[f.name] = Placed(compute, store, box, kept, new, fold), path
+
+    def _slide(self, f: Func, box: Box, path: Path, between: Path) -> Slide | None:
+        """Return how what is computed of `f` slides along a loop of `between`."""
+        if f.updates or any(a.source == f.name for a in self.context.accesses[f.name][0]):
+            return None
+        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        return slide(box, [self.points[stage].loops[at] for stage, at in between], self.algebra, prover)
+
+    def _folded(
+        self, f: Func, box: Box, path: Path, found: Slide | None, between: Path
+    ) -> tuple[int | None, ...]:
+        """Return how many values of each dim are kept, None being all; refuse to keep too few."""
+        out: list[int | None] = [None] * len(f.dims)
+        ranges = self._ranges(path)
+        prover = Prover(self.algebra, ranges, self.context.at_least)
+        for fold in self.resolved.folds.get(f.name, ()):
+            d = f.dims.index(fold.dim)
+            lo, hi = box[d].lo, box[d].hi
+            assert lo is not None
+            assert hi is not None
+            if f.name in self.pipeline.outputs:
+                raise LegalityError(f"`{f.name}` is an output, so all of it is kept", [(fold.span, "folded here")])
+            if found is not None:
+                inner = [self.points[stage].loops[at].var.name for stage, at in between[found.at + 1 :]]
+                moved = names_of(box[d], self.algebra) & set(inner)
+                if moved:
+                    raise LegalityError(
+                        f"`{f.name}` cannot be folded in `{fold.dim}`: what is kept for a later iteration of a loop "
+                        f"around moves with `{sorted(moved)[0]}` too",
+                        [(fold.span, "folded here")],
+                    )
+            if not prover.less_equal(hi - lo + 1, Affine(fold.n)):
+                raise self._overwritten(f, fold, lo, hi, path, ranges)
+            out[d] = fold.n
+        return tuple(out)
+
+    def _overwritten(
+        self, f: Func, fold: FoldStorage, lo: Affine, hi: Affine, path: Path, ranges: Ranges
+    ) -> LegalityError:
+        where = "at once" if not path else f"in one iteration of `{self._loop_name(path[-1])}` of `{path[-1][0]}`"
+        extent = show(self.algebra.expr(hi - lo + 1))
+        first = at_first(lo, ranges, self.algebra)
+        facts = [f"{extent} values of `{fold.dim}` are needed {where}"]
+        if first is not None:
+            facts.append(f"for example, `{fold.dim}` = {first} would be overwritten by {first + fold.n}, and is needed")
+        return LegalityError(
+            f"{fold.n} values of `{fold.dim}` are too few to keep of `{f.name}`",
+            [(fold.span, "folded here")], facts,
+            f"fold_storage({fold.dim!r}, {hi.const - lo.const + 1})" if not (hi - lo).terms else "keep it further in",
+        )  # fmt: skip
+
+    def _loop_name(self, at: tuple[StageRef, int]) -> str:
+        return self.points[at[0]].loops[at[1]].loop.name
 
     def _said(self, stage: StageRef, loop: Loop) -> Span | None:
         """Return where the directive was written that made `loop` parallel, vectorized or unrolled."""
@@ -239,7 +326,7 @@ class _Check:
         expr, of = self.algebra.expr, self.algebra.of
         roots: list[Root] = []
         nest = self.resolved.nests[ref]
-        for dim, i in zip(f.dims, self.placed[f.name].box, strict=True):
+        for dim, i in zip(f.dims, self.placed[f.name].new, strict=True):
             assert i.lo is not None
             assert i.hi is not None
             if dim in nest.roots:
@@ -259,7 +346,12 @@ class _Check:
                     [(self._said(ref, loop.loop), "here")],
                     hint=f"{word}({loop.loop.name!r}, n) splits it by a constant" if wrong else "take a smaller factor",
                 )
-        check_order(f, stage, found, self.context.accesses[f.name][stage], self.algebra)
+        own = self.context.accesses[f.name][stage]
+        how = combining(f, stage, nest, found, own, self.algebra)
+        if how is not None:
+            self.combining[ref] = how
+        else:
+            check_order(f, stage, found, own, self.algebra)
 
     def _steps_first(self, f: Func) -> None:
         found = self.points[StageRef(f.name, 0)]

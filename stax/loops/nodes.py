@@ -84,7 +84,8 @@ class For:
     """`body` for var = start, ..., start + extent - 1; nothing where extent <= 0. Then each carry takes its `next`.
 
     `down` runs the same values from last to first. `width` is a constant that `extent` does not exceed, given for
-    VECTOR and UNROLL. A PARALLEL loop carries nothing.
+    VECTOR and UNROLL. A PARALLEL loop carries nothing. With `apart`, stores of the body combine values into cells that
+    its iterations share, and each may have a partial result of its own.
     """
 
     var: Local
@@ -95,6 +96,7 @@ class For:
     carries: tuple[Carry, ...] = ()
     width: int | None = None
     down: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,9 +24,9 @@ from stax.expr.nodes import INDEX, BinaryOp, Expr, Load, Param, Read, Size, Var
 from stax.expr.number import Sharing
 from stax.expr.walk import children, postorder, rewrite, rewrite_all, with_children
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
+from stax.lower.combined import combined
 from stax.schedule.directives import StageRef
 from stax.schedule.legal import Legal
-from stax.schedule.points import Counted
 
 
 def build_nests(legal: Legal, name: str = "kernel") -> Program:
@@ -101,7 +101,11 @@ class _Builder:
         return _part(f, part) + (f"{MARK}whole" if f.name in self.copied else "")
 
     def _storage(self, f: Func) -> list[Stmt]:
-        shape = tuple(self.algebra.expr(self._extent(i)) for i in self.legal.placed[f.name].kept)
+        placed = self.legal.placed[f.name]
+        shape = tuple(
+            self.algebra.expr(self._extent(i)) if n is None else build.index(n)
+            for i, n in zip(placed.kept, placed.fold, strict=True)
+        )
         return [Allocate(Buffer(self._buffer(f, k), dtype, shape, Role.SCRATCH)) for k, dtype in enumerate(f.dtypes)]
 
     def _extent(self, i: Interval) -> Affine:
@@ -169,10 +173,8 @@ class _Builder:
         loop = loops[depth]
         body = Block(tuple(self._inside(ref, depth + 1)))
         start = build.index(0)
-        return [For(loop.var, start, loop.extent, loop.loop.kind, body, (), self._width(loop), loop.down)]
-
-    def _width(self, loop: Counted) -> int | None:
-        return loop.width
+        apart = depth in self.legal.apart.get(ref, frozenset())
+        return [For(loop.var, start, loop.extent, loop.loop.kind, body, (), loop.width, loop.down, apart)]
 
     def _inside(self, ref: StageRef, depth: int) -> list[Stmt]:
         out: list[Stmt] = []
@@ -194,9 +196,10 @@ class _Builder:
         values = f.values if update is None else update.values
         where = [] if update is None or update.where is None else [update.where]
         lowered = self._lowered(f, ref.stage, (*values, *index, *where), env, update)
+        placed = self.legal.placed[f.name]
         cells = tuple(
-            self.algebra.expr(self.algebra.of(i) - _lo(box))
-            for i, box in zip(lowered[len(values) :], self.legal.placed[f.name].kept, strict=False)
+            _folded(self.algebra.expr(self.algebra.of(i) - _lo(box)), n)
+            for i, box, n in zip(lowered[len(values) :], placed.kept, placed.fold, strict=False)
         )
         span = f.span if update is None else update.span
         stmts: list[Stmt] = []
@@ -206,8 +209,11 @@ class _Builder:
                 name = build.local(f"{ref}{MARK}value{part}", value.dtype)
                 stmts.append(Let(name, value))
                 results[part] = name
+        atomic = self.legal.atomic.get(ref)
+        if atomic is not None:
+            results = [combined(results[0], self._buffer(f, 0), cells)]
         for part, value in enumerate(results):
-            stmts.append(Store(self._buffer(f, part), cells, value, span=span))
+            stmts.append(Store(self._buffer(f, part), cells, value, atomic=atomic, span=span))
         block = Block(tuple(stmts))
         for cond in reversed([*found.guards, *lowered[len(values) + len(index) :]]):
             block = Block((If(cond, block, Block()),))
@@ -268,11 +274,13 @@ class _Builder:
     def _load(self, read: Read, mask: tuple[Expr, ...], place: Callable[[Affine], Expr]) -> Load:
         f = self.funcs.get(read.source)
         index = [self.algebra.of(i) for i in read.index]
-        name = read.source
-        if f is not None:
-            index = [i - _lo(box) for i, box in zip(index, self.legal.placed[f.name].kept, strict=True)]
-            name = self._buffer(f, read.part)
-        return Load(read.dtype, name, tuple(map(place, index)), mask, span=read.span)
+        if f is None:
+            return Load(read.dtype, read.source, tuple(map(place, index)), mask, span=read.span)
+        placed = self.legal.placed[f.name]
+        cells = tuple(
+            _folded(place(i - _lo(box)), n) for i, box, n in zip(index, placed.kept, placed.fold, strict=True)
+        )
+        return Load(read.dtype, self._buffer(f, read.part), cells, mask, span=read.span)
 
 
 def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:
@@ -284,6 +292,10 @@ def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:
             return build.cast(Size(INDEX, node.array, node.dim), node.dtype)
         case _:
             return node
+
+
+def _folded(cell: Expr, n: int | None) -> Expr:
+    return cell if n is None else build.mod(cell, n)
 
 
 def _part(f: Func, part: int) -> str:

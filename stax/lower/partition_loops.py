@@ -112,7 +112,7 @@ class _Cutter:
         run, lane = (replace(loop.var, name=f"{loop.var.name}{MARK}{self.copies}{k}") for k in ("r", "l"))
         first = copy_with_fresh_names(loop.body, f"{MARK}{self.copies}a")
         at = build.add(loop.start, build.add(build.mul(run, NARROW), lane))
-        lanes = For(lane, build.index(0), build.index(NARROW), LoopKind.VECTOR, as_block(first), width=NARROW)
+        lanes = For(lane, build.index(0), build.index(NARROW), LoopKind.VECTOR, as_block(first), width=NARROW, apart=loop.apart)
         runs = For(run, build.index(0), count, LoopKind.SERIAL, Block((substitute(lanes, {loop.var.name: at}),)))
         done = build.mul(count, NARROW)
         rest = replace(

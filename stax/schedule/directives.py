@@ -139,9 +139,59 @@ class StoreRoot(Said):
     """The Func is kept as long as the kernel runs."""
 
 
-LoopDirective: TypeAlias = Split | Tile | Fuse | Reorder | Vectorize | Parallel | Unroll
+@dataclass(frozen=True, slots=True)
+class FoldStorage(Said):
+    """Of dim `dim` of the Func, `n` values are kept: value i lies where value i - n lay."""
+
+    dim: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reassociate(Said):
+    """Sums of floats of the stage may be taken in another order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic(Said):
+    """Iterations of the update that meet in a cell combine into it one at a time, in whatever order they come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulators(Said):
+    """The reduced loop `var` is split by `n`; each step of its inner part, `var.acc`, has an accumulator of its own."""
+
+    var: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rfactor(Said):
+    """Results for each value of the reduced loop `var` go to a new Func `name` along its dim `new`, and are combined."""
+
+    var: str
+    new: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SplitReduction(Said):
+    """Runs of `n` iterations of the reduced loop `var` go to a new Func `name`, in parallel; said as three directives."""
+
+    var: str
+    n: int
+    new: str
+    name: str
+
+
+LoopDirective: TypeAlias = Split | Tile | Fuse | Reorder | Vectorize | Parallel | Unroll | Accumulators
+StageDirective: TypeAlias = Reassociate | Atomic
 PlaceDirective: TypeAlias = Inline | ComputeRoot | ComputeAt | StoreAt | StoreRoot
-Directive: TypeAlias = LoopDirective | PlaceDirective
+StorageDirective: TypeAlias = FoldStorage
+ProgramDirective: TypeAlias = Rfactor
+Directive: TypeAlias = (
+    LoopDirective | StageDirective | PlaceDirective | StorageDirective | ProgramDirective | SplitReduction
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +215,19 @@ USAGE = {
     "compute_at": "compute_at(g, v, store=)",
     "store_at": "store_at(g, v)",
     "store_root": "store_root()",
+    "fold_storage": "fold_storage(dim, n)",
+    "reassociate": "reassociate()",
+    "atomic": "atomic()",
+    "accumulators": "accumulators(v, n)",
+    "rfactor": "rfactor(r, u, name)",
+    "split_reduction": "split_reduction(r, n, u, name)",
 }
 """The directives, and how each is written."""
 
 LATER = (
-    "reverse", "skew", "affine", "partition", "specialize", "hoist_storage", "compute_with", "fold_storage",
-    "overwrite", "layout", "memory", "cache_read", "clone", "bound", "align_bounds", "reassociate", "rfactor",
-    "split_reduction", "accumulators", "online", "atomic", "prefetch", "stream", "warps", "stages", "swizzle",
-    "matrix_unit",
+    "reverse", "skew", "affine", "partition", "specialize", "hoist_storage", "compute_with", "overwrite", "layout",
+    "memory", "cache_read", "clone", "bound", "align_bounds", "online", "prefetch", "stream", "warps", "stages",
+    "swizzle", "matrix_unit",
 )  # fmt: skip
 """Directives of the language that this version does not know yet."""
 
@@ -236,8 +291,37 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
             return ComputeAt(*_consumer(g), v, store, span=span)
         case "store_at", [str() | StageRef() as g, str(v)], {**rest} if not rest:
             return StoreAt(*_consumer(g), v, span=span)
+        case "fold_storage", [str(dim), n], {**rest} if not rest:
+            return FoldStorage(dim, _number(n, span), span=span)
+        case "reassociate", [], {**rest} if not rest:
+            return Reassociate(span=span)
+        case "atomic", [], {**rest} if not rest:
+            return Atomic(span=span)
+        case "accumulators", [str(v), n], {**rest} if not rest:
+            return Accumulators(v, _number(n, span), span=span)
+        case "rfactor", [str(v), str(new), str(name)], {**rest} if not rest:
+            return Rfactor(v, new, name, span=span)
+        case "split_reduction", [str(v), n, str(new), str(name)], {**rest} if not rest:
+            return SplitReduction(v, _number(n, span), new, name, span=span)
         case _:
             return None
+
+
+def spelled_out(line: Line) -> tuple[Line, ...]:
+    """Return the lines that `line` is short for; itself, where it is short for none.
+
+    >>> len(spelled_out(Line(StageRef("t", 1), SplitReduction("r", 64, "u", "part"))))
+    3
+    """
+    match line.directive:
+        case SplitReduction(var=var, n=n, new=new, name=name, span=span):
+            return (
+                Line(line.at, Split(var, var, f"{var}.in", n, span=span)),
+                Line(line.at, Rfactor(var, new, name, span=span)),
+                Line(StageRef(name, 1), Parallel(new, span=span)),
+            )
+        case _:
+            return (line,)
 
 
 def _consumer(g: str | StageRef) -> tuple[str, int | None]:

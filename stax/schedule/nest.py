@@ -17,7 +17,7 @@ from stax.errors import ScheduleError
 from stax.expr.nodes import Var
 from stax.loops.nodes import LoopKind
 from stax.schedule import directives as said
-from stax.schedule.directives import LoopDirective
+from stax.schedule.directives import LoopDirective, StageDirective
 from stax.schedule.directives import Tail as Tail
 from stax.source import Span
 
@@ -46,19 +46,24 @@ class Fuse:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop that is alive."""
+    """A loop that is alive; with `apart`, each of its iterations has an accumulator of its own."""
 
     name: str
     kind: LoopKind
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """`loops`, outermost first, made from `roots` by `derivations` in the order they were applied."""
+    """`loops`, outermost first, made from `roots` by `derivations` in the order they were applied.
+
+    `permits` are the directives that allow more of the stage as a whole.
+    """
 
     roots: tuple[str, ...]
     derivations: tuple[Split | Fuse, ...]
     loops: tuple[Loop, ...]
+    permits: tuple[StageDirective, ...] = ()
 
     def place(self, name: str) -> int | None:
         """Return how many loops stand outside the loop `name`; None where none has that name."""
@@ -83,7 +88,7 @@ def initial(func: Func, stage: int) -> Nest:
     return Nest(roots, (), tuple(Loop(name, LoopKind.SERIAL) for name in roots))
 
 
-def apply(nest: Nest, directive: LoopDirective) -> Nest:
+def apply(nest: Nest, directive: LoopDirective | StageDirective) -> Nest:
     """Return `nest` as it is after `directive`.
 
     Raises ScheduleError where the directive names a loop that is not alive, makes one that is, repeats a name, has
@@ -105,11 +110,18 @@ def apply(nest: Nest, directive: LoopDirective) -> Nest:
             return _marked(nest, var, n, LoopKind.PARALLEL, span)
         case said.Unroll(var=var, n=n, span=span):
             return _marked(nest, var, n, LoopKind.UNROLL, span)
+        case said.Accumulators(var=var, n=n, span=span):
+            inner = f"{var}.acc"
+            split = _split(nest, Split(var, var, inner, n, Tail.GUARD), span)
+            made = Loop(inner, LoopKind.UNROLL, apart=True)
+            return replace(split, loops=tuple(made if loop.name == inner else loop for loop in split.loops))
+        case said.Reassociate() | said.Atomic():
+            return replace(nest, permits=(*nest.permits, directive))
         case _:
             assert_never(directive)
 
 
-def followed(directive: LoopDirective) -> dict[str, str]:
+def followed(directive: LoopDirective | StageDirective) -> dict[str, str]:
     """Return, for each loop that `directive` consumes, the loop where a Func placed at it stands afterwards.
 
     It is the inner one of a split, whose iterations are the same instants, and the one loop of a fusion.
@@ -125,6 +137,10 @@ def followed(directive: LoopDirective) -> dict[str, str]:
             return {}
         case said.Vectorize(var=var, n=n) | said.Parallel(var=var, n=n) | said.Unroll(var=var, n=n):
             return {} if n is None else {var: inner_name(var)}
+        case said.Accumulators(var=var):
+            return {var: f"{var}.acc"}
+        case said.Reassociate() | said.Atomic():
+            return {}
         case _:
             assert_never(directive)
 
@@ -160,7 +176,8 @@ def _split(nest: Nest, split: Split, span: Span | None) -> Nest:
         raise _kept(nest.loops[at], "split", span)
     _fresh(nest, (split.parent,), (split.outer, split.inner), span)
     made = (Loop(split.outer, kind), Loop(split.inner, LoopKind.SERIAL))
-    return Nest(nest.roots, (*nest.derivations, split), (*nest.loops[:at], *made, *nest.loops[at + 1 :]))
+    loops = (*nest.loops[:at], *made, *nest.loops[at + 1 :])
+    return replace(nest, derivations=(*nest.derivations, split), loops=loops)
 
 
 def _tile(nest: Nest, tile: said.Tile) -> Nest:
@@ -195,7 +212,8 @@ def _fuse(nest: Nest, fuse: Fuse, span: Span | None) -> Nest:
             raise _kept(loop, "fused", span)
     _fresh(nest, (fuse.outer, fuse.inner), (fuse.fused,), span)
     made = (Loop(fuse.fused, outer.kind),)
-    return Nest(nest.roots, (*nest.derivations, fuse), (*nest.loops[:a], *made, *nest.loops[b + 1 :]))
+    loops = (*nest.loops[:a], *made, *nest.loops[b + 1 :])
+    return replace(nest, derivations=(*nest.derivations, fuse), loops=loops)
 
 
 def _reorder(nest: Nest, names: tuple[str, ...], span: Span | None) -> Nest:

@@ -11,12 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
+from stax.algorithm.combine import combine
+from stax.algorithm.factor import factor, split_range
 from stax.algorithm.nodes import Func, Pipeline
 from stax.errors import ScheduleError, StaxWarning
 from stax.expr import walk
 from stax.schedule import directives as said
 from stax.schedule.directives import Directive, Line, StageRef
-from stax.schedule.nest import Nest, apply, closest, followed, initial, missing_loop
+from stax.loops.nodes import LoopKind
+from stax.schedule.nest import Nest, Split, apply, closest, followed, initial, missing_loop
 from stax.source import Span
 
 
@@ -47,11 +50,16 @@ Placement: TypeAlias = Root | Inline | At
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """`placements` has the Funcs that some line places; `nests` has every stage of the program."""
+    """`placements` has the Funcs that some line places; `nests` has every stage of the program.
 
+    `pipeline` is the program with the Funcs that directives made. `folds` says which dims of a Func are folded.
+    """
+
+    pipeline: Pipeline
     placements: dict[str, Placement]
     nests: dict[StageRef, Nest]
     lines: tuple[Line, ...]
+    folds: dict[str, tuple[said.FoldStorage, ...]]
 
 
 def resolve(pipeline: Pipeline, lines: Iterable[Line], warn: bool = False) -> Resolved:
@@ -64,6 +72,17 @@ def resolve(pipeline: Pipeline, lines: Iterable[Line], warn: bool = False) -> Re
     for line in lines:
         replay.step(line)
     return replay.finish(warn)
+
+
+def rewritten(pipeline: Pipeline, lines: Iterable[Line]) -> Pipeline:
+    """Return `pipeline` with the Funcs that `lines` make."""
+    found = tuple(lines)
+    if not any(isinstance(line.directive, said.Rfactor) for line in found):
+        return pipeline
+    replay = Replay(pipeline)
+    for line in found:
+        replay.step(line)
+    return replay.pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +106,7 @@ class Replay:
         self._places: dict[str, tuple[Placement, Span | None]] = {}
         self._kept: dict[str, _Kept] = {}
         self._reads: dict[StageRef, frozenset[str]] = {}
+        self._folds: dict[str, tuple[said.FoldStorage, ...]] = {}
 
     def stage(self, name: str, stage: int, span: Span | None) -> StageRef:
         """Return the stage; ScheduleError where the program has none such."""
@@ -114,6 +134,17 @@ class Replay:
                         hint=f"say it of s[{at.func!r}]",
                     )  # fmt: skip
                 self._place(at.func, directive)
+            case said.FoldStorage():
+                self._fold(at, directive)
+            case said.Rfactor():
+                self._factor(at, directive)
+            case said.SplitReduction():
+                raise AssertionError("spelled out before it is replayed")
+            case said.Atomic() if not at.stage:
+                raise ScheduleError(
+                    f"atomic is said of an update, not of the definition of {at.func!r}", [(directive.span, "here")],
+                    hint=f"s[{at.func!r}].update(0)" if self.funcs[at.func].updates else None,
+                )  # fmt: skip
             case _:
                 try:
                     self.nests[at] = apply(self.nests[at], directive)
@@ -138,8 +169,84 @@ class Replay:
             sound.add(name)
         if warn:
             self._warn_of_forgotten_updates()
-        return Resolved(placements, dict(self.nests), tuple(self.lines))
+        return Resolved(self.pipeline, placements, dict(self.nests), tuple(self.lines), dict(self._folds))
 
+    def _fold(self, at: StageRef, fold: said.FoldStorage) -> None:
+        func = self.funcs[at.func]
+        if fold.dim not in func.dims:
+            raise ScheduleError(
+                f"Func {func.name!r} has no dim {fold.dim!r}", [(func.span, "defined here"), (fold.span, "folded here")],
+                [f"dims of {func.name!r}: {', '.join(func.dims) or 'none'}"], closest(fold.dim, func.dims),
+            )  # fmt: skip
+        if fold.n < 1:
+            raise ScheduleError(f"storage is folded by an int from 1 on, not {fold.n}", [(fold.span, "here")])
+        others = tuple(f for f in self._folds.get(func.name, ()) if f.dim != fold.dim)
+        self._folds[func.name] = (*others, fold)
+
+    def _factor(self, at: StageRef, line: said.Rfactor) -> None:
+        """Make the Func that `line` asks for: the pipeline changes, and the loops of the update are new ones."""
+        span, name, func = line.span, line.name, self.funcs[at.func]
+
+        def refuse(why: str, facts: list[str] | None = None, hint: str | None = None) -> ScheduleError:
+            return ScheduleError(f"{at}: {why}", [(func.span, "defined here"), (span, "here")], facts or [], hint)
+
+        if not at.stage:
+            raise refuse("rfactor is said of an update", hint=f"s[{func.name!r}].update(0)" if func.updates else None)
+        update = func.updates[at.stage - 1]
+        how = combine(func, update)
+        if how is None:
+            raise refuse(
+                "partial results are not known to be joined by one operator",
+                ["rfactor takes updates of the form f[...] = f[...] op e with + * & | ^ minimum maximum"],
+            )
+        taken = {*self.funcs, *(i.name for i in self.pipeline.inputs), *(t.name for t in self.pipeline.tables)}
+        if name in taken | {s.name for s in self.pipeline.scalars}:
+            raise refuse(f"the name {name!r} is taken", hint="choose another")
+        nest, domain = self.nests[at], [r.name for r in update.domain]
+        whole = initial(func, at.stage)
+        var = line.var
+        place = nest.place(var)
+        if place is None:
+            raise missing_loop(var, str(at), nest, span)
+        match nest.derivations:
+            case ():
+                plain = nest.loops == whole.loops
+            case (Split(parent=parent, outer=outer, inner=inner, factor=n) as step,) if parent in domain:
+                undone = [loop for loop in nest.loops if loop.name != inner]
+                names = [parent if loop.name == outer else loop.name for loop in undone]
+                plain = names == list(whole.roots) and all(loop.kind is LoopKind.SERIAL for loop in nest.loops)
+                if plain and var in (step.outer, step.inner):
+                    others = {*func.dims, *(d for d in domain if d != parent)}
+                    made = (f"{parent}.o" if outer in others else outer, f"{parent}.i" if inner in others else inner)
+                    update = split_range(update, parent, *made, n, made[0] if var == outer else made[1])
+                    var = made[0] if var == outer else made[1]
+                    domain = [r.name for r in update.domain]
+                elif plain:
+                    plain = False
+            case _:
+                plain = False
+        if not plain:
+            raise refuse(
+                f"loop {line.var!r} is factored out after other directives of this update",
+                [f"loops here, outermost first: {', '.join(loop.name for loop in nest.loops)}"],
+                "say rfactor first, or right after one split of that loop",
+            )
+        if var not in domain:
+            raise refuse(f"loop {line.var!r} is no variable of the RDom", [f"variables: {', '.join(domain)}"])
+        if not line.new or line.new in {*func.dims, *domain} - {var}:
+            raise refuse(f"the new dim cannot be called {line.new!r}", hint="choose another name")
+        chosen = next(r for r in update.domain if r.name == var)
+        if walk.names((chosen.lo, chosen.hi)):
+            raise refuse(f"the range of {line.var!r} depends on other loops, so it is no dim of a Func")
+        changed = replace(func, updates=(*func.updates[: at.stage - 1], update, *func.updates[at.stage :]))
+        before = replace(self.pipeline, funcs=tuple(changed if g is func else g for g in self.pipeline.funcs))
+        self.pipeline = factor(before, changed, at.stage - 1, how, var, line.new, name)
+        self.funcs = {f.name: f for f in self.pipeline.funcs}
+        permits = nest.permits
+        self.nests[at] = replace(initial(self.funcs[func.name], at.stage), permits=permits)
+        for k in range(2):
+            self.nests[StageRef(name, k)] = replace(initial(self.funcs[name], k), permits=permits if k else ())
+        self._reads = {}
     def _place(self, func: str, directive: said.PlaceDirective) -> None:
         span = directive.span
         match directive:

@@ -14,7 +14,7 @@ from stax.lang.freeze import freeze_named
 from stax.lang.func import Func
 from stax.lang.inputs import Input
 from stax.lang.var import RDom
-from stax.schedule.directives import LATER, USAGE, Line, Plain, StageRef, make
+from stax.schedule.directives import LATER, USAGE, Line, Plain, StageRef, make, spelled_out
 from stax.schedule.fingerprint import fingerprint
 from stax.schedule.nest import Nest, closest
 from stax.schedule.resolve import At as At
@@ -119,17 +119,17 @@ class Schedule:
 
     def say(self, line: Line) -> None:
         """Take in one directive; a refused one leaves the schedule as it was."""
-        if self._check is None:
-            self._replay.step(line)
-            return
         before = self.lines
-        self._replay.step(line)
         try:
-            self._check(self.outputs, self)
+            for one in spelled_out(line):
+                self._replay.step(one)
+            if self._check is not None:
+                self._check(self.outputs, self)
         except BaseException:
-            self._replay = Replay(self.pipeline)
-            for kept in before:
-                self._replay.step(kept)
+            if self.lines != before:
+                self._replay = Replay(self.pipeline)
+                for kept in before:
+                    self._replay.step(kept)
             raise
 
     def plain(self, thing: Any, span: Span | None) -> Plain:
@@ -234,6 +234,33 @@ class Stage:
     def store_root(self) -> Stage:
         """Keep the values for as long as the kernel runs."""
         return self._say("store_root")
+
+    def fold_storage(self, dim: Named, n: int) -> Stage:
+        """Keep `n` values of dim `dim`, each in the place of the one that lies `n` before it."""
+        return self._say("fold_storage", dim, n)
+
+    def reassociate(self) -> Stage:
+        """Let sums of floats of this stage be taken in another order: values may differ in their last bits."""
+        return self._say("reassociate")
+
+    def atomic(self) -> Stage:
+        """Let iterations of this update meet in a cell: each combines into it, in whatever order they come."""
+        return self._say("atomic")
+
+    def accumulators(self, v: Named, n: int) -> Stage:
+        """Split the reduced loop `v` by `n`, and give each step of its inner part `v.acc` an accumulator of its own."""
+        return self._say("accumulators", v, n)
+
+    def rfactor(self, r: Named, u: Named, name: str) -> Stage:
+        """Put the results for each value of the reduced loop `r` into a new Func `name`, along its first dim `u`.
+
+        The update then combines them over `u`. `r` is a variable of the RDom, or a part of one that was split.
+        """
+        return self._say("rfactor", r, u, name)
+
+    def split_reduction(self, r: Named, n: int, u: Named, name: str) -> Stage:
+        """Reduce runs of `n` iterations of `r` in parallel: `split`, `rfactor` and `parallel`, in this order."""
+        return self._say("split_reduction", r, n, u, name)
 
     def _say(self, word: str, *args: Any, **named: Any) -> Stage:
         span = here()

@@ -90,6 +90,18 @@ def show_directive(directive: Directive) -> str:
             return f"store_at({_consumer(consumer, stage)}, {quote(loop)})"
         case said.StoreRoot():
             return "store_root()"
+        case said.FoldStorage(dim=dim, n=n):
+            return f"fold_storage({quote(dim)}, {n})"
+        case said.Reassociate():
+            return "reassociate()"
+        case said.Atomic():
+            return "atomic()"
+        case said.Accumulators(var=var, n=n):
+            return f"accumulators({quote(var)}, {n})"
+        case said.Rfactor(var=var, new=new, name=name):
+            return f"rfactor({quote(var)}, {quote(new)}, {quote(name)})"
+        case said.SplitReduction(var=var, n=n, new=new, name=name):
+            return f"split_reduction({quote(var)}, {n}, {quote(new)}, {quote(name)})"
         case _:
             assert_never(directive)
 
