@@ -37,7 +37,7 @@ def combine(f: Func, update: Update) -> Combine | None:
 
 
 def arms(value: Expr) -> list[tuple[BinaryOp, Expr, tuple[Expr, ...]]]:
-    """Return the ways to see `value` as `cell op others`: the operator that joins partial results, cell and the rest."""
+    """Return the ways to see `value` as `cell op others`: what joins partial results, the cell and the rest."""
     match value:
         case Binary(op=op, left=left, right=right) if op in _EXTREMES or op in (
             _SUMS if value.dtype.is_float else _WHOLE

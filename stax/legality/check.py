@@ -20,7 +20,17 @@ from stax.legality.order import check_order
 from stax.legality.slide import Slide, at_first, names_of, slide
 from stax.loops.nodes import LoopKind
 from stax.schedule.default import complete
-from stax.schedule.directives import Atomic, FoldStorage, Line, Parallel, Reassociate, Rfactor, StageRef, Unroll, Vectorize
+from stax.schedule.directives import (
+    Atomic,
+    FoldStorage,
+    Line,
+    Parallel,
+    Reassociate,
+    Rfactor,
+    StageRef,
+    Unroll,
+    Vectorize,
+)
 from stax.schedule.legal import Legal, Level, Placed, Reordered
 from stax.schedule.nest import Loop
 from stax.schedule.points import Points, Root, points
@@ -192,9 +202,7 @@ class _Check:
         prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
         return slide(box, [self.points[stage].loops[at] for stage, at in between], self.algebra, prover)
 
-    def _folded(
-        self, f: Func, box: Box, path: Path, found: Slide | None, between: Path
-    ) -> tuple[int | None, ...]:
+    def _folded(self, f: Func, box: Box, path: Path, found: Slide | None, between: Path) -> tuple[int | None, ...]:
         """Return how many values of each dim are kept, None being all; refuse to keep too few."""
         out: list[int | None] = [None] * len(f.dims)
         ranges = self._ranges(path)

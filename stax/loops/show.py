@@ -180,7 +180,8 @@ class _Printer:
                 wide = stmt.width is not None and stmt.kind in (LoopKind.VECTOR, LoopKind.UNROLL)
                 kind = _KIND[stmt.kind] + (f"({stmt.width}) " if wide else "")
                 kind = kind if not kind or kind.endswith(" ") else kind + " "
-                head = f"{kind}for {var.name} in {start} +: {extent}{' down' if stmt.down else ''}{' apart' if stmt.apart else ''}"
+                how = (" down" if stmt.down else "") + (" apart" if stmt.apart else "")
+                head = f"{kind}for {var.name} in {start} +: {extent}{how}"
                 held = [f"{_typed(c.name)} = {init}" for c, init in zip(carries, inits, strict=True)]
                 lines.append(f"{pad}{head}{', carrying ' if held else ''}{', '.join(held)}:")
                 self._body(body, stmt, names, lines, depth + 1)

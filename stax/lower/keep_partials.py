@@ -23,7 +23,7 @@ from stax.expr import build
 from stax.expr.nodes import BinaryOp, Expr, Load, Local
 from stax.expr.walk import names, rewrite
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, LoopKind, Program, Role, Stmt, Store
-from stax.loops.walk import as_block, substitute, with_children, children
+from stax.loops.walk import as_block, children, substitute, with_children
 from stax.lower.combined import operator_of
 
 MOST_CELLS = 1024
@@ -114,7 +114,9 @@ class _Keeper:
         loops = [s for s in kept if isinstance(s, For)]
         parts: list[Stmt] = [Allocate(Buffer(name, dtype, shape, Role.SCRATCH))]
         parts.append(self._fresh(_nest(loops, Store(name, place, build.identity(op, dtype))), "c"))
-        parts.append(_inside(inner, Block((replace(store, buffer=name, index=place, value=rewrite(store.value, rule)),))))
+        parts.append(
+            _inside(inner, Block((replace(store, buffer=name, index=place, value=rewrite(store.value, rule)),)))
+        )
         folded = sorted((s for s in dims if s.apart), key=lambda s: s.kind is LoopKind.VECTOR)[:-1]
         for k, one in enumerate(folded):
             gone = {id(s) for s in folded[:k]}

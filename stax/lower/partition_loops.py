@@ -112,7 +112,9 @@ class _Cutter:
         run, lane = (replace(loop.var, name=f"{loop.var.name}{MARK}{self.copies}{k}") for k in ("r", "l"))
         first = copy_with_fresh_names(loop.body, f"{MARK}{self.copies}a")
         at = build.add(loop.start, build.add(build.mul(run, NARROW), lane))
-        lanes = For(lane, build.index(0), build.index(NARROW), LoopKind.VECTOR, as_block(first), width=NARROW, apart=loop.apart)
+        lanes = For(
+            lane, build.index(0), build.index(NARROW), LoopKind.VECTOR, as_block(first), width=NARROW, apart=loop.apart
+        )
         runs = For(run, build.index(0), count, LoopKind.SERIAL, Block((substitute(lanes, {loop.var.name: at}),)))
         done = build.mul(count, NARROW)
         rest = replace(
@@ -256,8 +258,9 @@ class _Cutter:
             if low is not None and at is not None:
                 found[_Threshold(at, low.factor(var) > 0)] = None
         for gap in self._equalities(loop.body):
+            gap = gap if gap.factor(var) > 0 else gap * -1
             at = self._crossing(gap, var, loop.var.name)
-            if at is not None and abs(gap.factor(var)) == 1 and not self._names(at) & inner.keys():
+            if at is not None and gap.factor(var) == 1 and not self._names(at) & inner.keys():
                 found[_Threshold(at, True, only=True)] = None
                 continue
             for side in (gap, gap * -1):

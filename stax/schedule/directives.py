@@ -167,7 +167,7 @@ class Accumulators(Said):
 
 @dataclass(frozen=True, slots=True)
 class Rfactor(Said):
-    """Results for each value of the reduced loop `var` go to a new Func `name` along its dim `new`, and are combined."""
+    """Results for each value of the reduced loop `var` go to a new Func `name` along its dim `new`; they are combined."""
 
     var: str
     new: str
@@ -176,7 +176,7 @@ class Rfactor(Said):
 
 @dataclass(frozen=True, slots=True)
 class SplitReduction(Said):
-    """Runs of `n` iterations of the reduced loop `var` go to a new Func `name`, in parallel; said as three directives."""
+    """Runs of `n` iterations of `var` are reduced in parallel, to a new Func `name`; short for three directives."""
 
     var: str
     n: int

@@ -16,9 +16,9 @@ from stax.algorithm.factor import factor, split_range
 from stax.algorithm.nodes import Func, Pipeline
 from stax.errors import ScheduleError, StaxWarning
 from stax.expr import walk
+from stax.loops.nodes import LoopKind
 from stax.schedule import directives as said
 from stax.schedule.directives import Directive, Line, StageRef
-from stax.loops.nodes import LoopKind
 from stax.schedule.nest import Nest, Split, apply, closest, followed, initial, missing_loop
 from stax.source import Span
 
@@ -175,7 +175,8 @@ class Replay:
         func = self.funcs[at.func]
         if fold.dim not in func.dims:
             raise ScheduleError(
-                f"Func {func.name!r} has no dim {fold.dim!r}", [(func.span, "defined here"), (fold.span, "folded here")],
+                f"Func {func.name!r} has no dim {fold.dim!r}",
+                [(func.span, "defined here"), (fold.span, "folded here")],
                 [f"dims of {func.name!r}: {', '.join(func.dims) or 'none'}"], closest(fold.dim, func.dims),
             )  # fmt: skip
         if fold.n < 1:
@@ -188,7 +189,8 @@ class Replay:
         span, name, func = line.span, line.name, self.funcs[at.func]
 
         def refuse(why: str, facts: list[str] | None = None, hint: str | None = None) -> ScheduleError:
-            return ScheduleError(f"{at}: {why}", [(func.span, "defined here"), (span, "here")], facts or [], hint)
+            defined = func.updates[at.stage - 1].span if at.stage else func.span
+            return ScheduleError(f"{at}: {why}", [(defined, "defined here"), (span, "here")], facts or [], hint)
 
         if not at.stage:
             raise refuse("rfactor is said of an update", hint=f"s[{func.name!r}].update(0)" if func.updates else None)
@@ -199,6 +201,8 @@ class Replay:
                 "partial results are not known to be joined by one operator",
                 ["rfactor takes updates of the form f[...] = f[...] op e with + * & | ^ minimum maximum"],
             )
+        if not how.exact and func.fp == "strict":
+            raise refuse('it is of fp="strict", so its sums keep their order')
         taken = {*self.funcs, *(i.name for i in self.pipeline.inputs), *(t.name for t in self.pipeline.tables)}
         if name in taken | {s.name for s in self.pipeline.scalars}:
             raise refuse(f"the name {name!r} is taken", hint="choose another")
@@ -247,6 +251,7 @@ class Replay:
         for k in range(2):
             self.nests[StageRef(name, k)] = replace(initial(self.funcs[name], k), permits=permits if k else ())
         self._reads = {}
+
     def _place(self, func: str, directive: said.PlaceDirective) -> None:
         span = directive.span
         match directive:

@@ -109,6 +109,11 @@ class Schedule:
         """What was said, in order."""
         return tuple(self._replay.lines)
 
+    @property
+    def program(self) -> Pipeline:
+        """The program with the Funcs that directives made."""
+        return self._replay.pipeline
+
     def resolved(self) -> Resolved:
         """Return what the lines add up to; ScheduleError where they do not fit together."""
         return self._replay.finish(warn=False)
