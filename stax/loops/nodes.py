@@ -60,13 +60,17 @@ class Let:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """Write `value` where all of `mask` hold; with `atomic`, combine it into memory cell by cell."""
+    """Write `value` where all of `mask` hold; with `atomic`, combine it into memory cell by cell.
+
+    With `stream`, past the caches, where the machine can.
+    """
 
     buffer: str
     index: tuple[Expr, ...]
     value: Expr
     mask: tuple[Expr, ...] = ()
     atomic: BinaryOp | None = None
+    stream: bool = False
     span: Span | None = field(default=None, repr=False)
 
 

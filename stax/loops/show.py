@@ -174,7 +174,8 @@ class _Printer:
                 *places, new = texts((*index, *mask, value))
                 where = _subscript(places[: len(index)], places[len(index) :], None)
                 sign = "=" if atomic is None else f"{atomic.value}="
-                lines.append(f"{pad}{'atomic ' if atomic is not None else ''}{buffer}[{where}] {sign} {new}")
+                how = 'atomic ' if atomic is not None else 'stream ' if stmt.stream else ''
+                lines.append(f"{pad}{how}{buffer}[{where}] {sign} {new}")
             case For(var=var, carries=carries, body=body):
                 start, extent, *inits = texts((stmt.start, stmt.extent, *(c.init for c in carries)))
                 wide = stmt.width is not None and stmt.kind in (LoopKind.VECTOR, LoopKind.UNROLL)

@@ -25,7 +25,7 @@ from stax.expr.number import Sharing
 from stax.expr.walk import children, postorder, rewrite, rewrite_all, with_children
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
 from stax.lower.combined import combined
-from stax.schedule.directives import StageRef
+from stax.schedule.directives import StageRef, Stream
 from stax.schedule.legal import Legal
 
 
@@ -210,10 +210,11 @@ class _Builder:
                 stmts.append(Let(name, value))
                 results[part] = name
         atomic = self.legal.atomic.get(ref)
+        streams = any(isinstance(p, Stream) for p in self.legal.resolved.nests[ref].permits)
         if atomic is not None:
             results = [combined(results[0], self._buffer(f, 0), cells)]
         for part, value in enumerate(results):
-            stmts.append(Store(self._buffer(f, part), cells, value, atomic=atomic, span=span))
+            stmts.append(Store(self._buffer(f, part), cells, value, (), atomic, streams, span))
         block = Block(tuple(stmts))
         for cond in reversed([*found.guards, *lowered[len(values) + len(index) :]]):
             block = Block((If(cond, block, Block()),))

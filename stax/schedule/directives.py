@@ -158,6 +158,11 @@ class Atomic(Said):
 
 
 @dataclass(frozen=True, slots=True)
+class Stream(Said):
+    """What the stage stores goes past the caches, where whole vectors lie aligned."""
+
+
+@dataclass(frozen=True, slots=True)
 class Accumulators(Said):
     """The reduced loop `var` is split by `n`; each step of its inner part, `var.acc`, has an accumulator of its own."""
 
@@ -167,7 +172,7 @@ class Accumulators(Said):
 
 @dataclass(frozen=True, slots=True)
 class Rfactor(Said):
-    """Results for each value of the reduced loop `var` go to a new Func `name` along its dim `new`; they are combined."""
+    """Results for each value of the reduced loop `var` go to a new Func `name` along dim `new`; they are combined."""
 
     var: str
     new: str
@@ -185,7 +190,7 @@ class SplitReduction(Said):
 
 
 LoopDirective: TypeAlias = Split | Tile | Fuse | Reorder | Vectorize | Parallel | Unroll | Accumulators
-StageDirective: TypeAlias = Reassociate | Atomic
+StageDirective: TypeAlias = Reassociate | Atomic | Stream
 PlaceDirective: TypeAlias = Inline | ComputeRoot | ComputeAt | StoreAt | StoreRoot
 StorageDirective: TypeAlias = FoldStorage
 ProgramDirective: TypeAlias = Rfactor
@@ -218,6 +223,7 @@ USAGE = {
     "fold_storage": "fold_storage(dim, n)",
     "reassociate": "reassociate()",
     "atomic": "atomic()",
+    "stream": "stream()",
     "accumulators": "accumulators(v, n)",
     "rfactor": "rfactor(r, u, name)",
     "split_reduction": "split_reduction(r, n, u, name)",
@@ -226,7 +232,7 @@ USAGE = {
 
 LATER = (
     "reverse", "skew", "affine", "partition", "specialize", "hoist_storage", "compute_with", "overwrite", "layout",
-    "memory", "cache_read", "clone", "bound", "align_bounds", "online", "prefetch", "stream", "warps", "stages",
+    "memory", "cache_read", "clone", "bound", "align_bounds", "online", "prefetch", "warps", "stages",
     "swizzle", "matrix_unit",
 )  # fmt: skip
 """Directives of the language that this version does not know yet."""
@@ -297,6 +303,8 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
             return Reassociate(span=span)
         case "atomic", [], {**rest} if not rest:
             return Atomic(span=span)
+        case "stream", [], {**rest} if not rest:
+            return Stream(span=span)
         case "accumulators", [str(v), n], {**rest} if not rest:
             return Accumulators(v, _number(n, span), span=span)
         case "rfactor", [str(v), str(new), str(name)], {**rest} if not rest:

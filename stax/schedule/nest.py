@@ -115,7 +115,7 @@ def apply(nest: Nest, directive: LoopDirective | StageDirective) -> Nest:
             split = _split(nest, Split(var, var, inner, n, Tail.GUARD), span)
             made = Loop(inner, LoopKind.UNROLL, apart=True)
             return replace(split, loops=tuple(made if loop.name == inner else loop for loop in split.loops))
-        case said.Reassociate() | said.Atomic():
+        case said.Reassociate() | said.Atomic() | said.Stream():
             return replace(nest, permits=(*nest.permits, directive))
         case _:
             assert_never(directive)
@@ -139,7 +139,7 @@ def followed(directive: LoopDirective | StageDirective) -> dict[str, str]:
             return {} if n is None else {var: inner_name(var)}
         case said.Accumulators(var=var):
             return {var: f"{var}.acc"}
-        case said.Reassociate() | said.Atomic():
+        case said.Reassociate() | said.Atomic() | said.Stream():
             return {}
         case _:
             assert_never(directive)

@@ -252,6 +252,10 @@ class Stage:
         """Let iterations of this update meet in a cell: each combines into it, in whatever order they come."""
         return self._say("atomic")
 
+    def stream(self) -> Stage:
+        """Store past the caches: for values that are not read again soon, where they lie in whole aligned vectors."""
+        return self._say("stream")
+
     def accumulators(self, v: Named, n: int) -> Stage:
         """Split the reduced loop `v` by `n`, and give each step of its inner part `v.acc` an accumulator of its own."""
         return self._say("accumulators", v, n)

@@ -96,6 +96,8 @@ def show_directive(directive: Directive) -> str:
             return "reassociate()"
         case said.Atomic():
             return "atomic()"
+        case said.Stream():
+            return "stream()"
         case said.Accumulators(var=var, n=n):
             return f"accumulators({quote(var)}, {n})"
         case said.Rfactor(var=var, new=new, name=name):
