@@ -172,6 +172,11 @@ class _Check:
                     [(self._said(stage, loop), "vectorized here")],
                     hint="compute it at a loop further out",
                 )
+            if any(c.shift is not None and c.shift.outer == at for c in self.points[stage].loops):
+                raise LegalityError(
+                    f"`{f.name}` cannot be computed inside loop `{loop.name}` of `{stage}`, whose last run is moved",
+                    hint='tail="guard", or compute it at a loop further out',
+                )
         store = compute if place.store is None else None
         if isinstance(place.store, tuple):
             store = self._level(*place.store)
@@ -355,6 +360,12 @@ class _Check:
                     hint=f"{word}({loop.loop.name!r}, n) splits it by a constant" if wrong else "take a smaller factor",
                 )
         own = self.context.accesses[f.name][stage]
+        if any(loop.shift for loop in found.loops) and (stage or any(a.source == f.name for a in own)):
+            raise LegalityError(
+                f"`{ref}` reads its own Func, so that no run of it may be repeated",
+                [(f.span, "defined here")],
+                hint='tail="guard" or "predicate": a shifted tail is for plain definitions',
+            )
         how = combining(f, stage, nest, found, own, self.algebra)
         if how is not None:
             self.combining[ref] = how

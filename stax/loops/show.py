@@ -174,7 +174,7 @@ class _Printer:
                 *places, new = texts((*index, *mask, value))
                 where = _subscript(places[: len(index)], places[len(index) :], None)
                 sign = "=" if atomic is None else f"{atomic.value}="
-                how = 'atomic ' if atomic is not None else 'stream ' if stmt.stream else ''
+                how = "atomic " if atomic is not None else "stream " if stmt.stream else ""
                 lines.append(f"{pad}{how}{buffer}[{where}] {sign} {new}")
             case For(var=var, carries=carries, body=body):
                 start, extent, *inits = texts((stmt.start, stmt.extent, *(c.init for c in carries)))

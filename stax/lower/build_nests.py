@@ -13,17 +13,19 @@ Gives: loops from 0 over `index`; loads masked where a condition keeps them insi
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from stax.algorithm.nodes import MARK, Func, Update, origin_name, part_name
 from stax.bounds.accesses import Fact, Facts, contexts
 from stax.bounds.infer import output_interval, stage_ranges
-from stax.dtypes import int64
+from stax.dtypes import bool_, int64
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover
 from stax.expr.nodes import INDEX, BinaryOp, Expr, Load, Param, Read, Size, Var
 from stax.expr.number import Sharing
 from stax.expr.walk import children, postorder, rewrite, rewrite_all, with_children
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
+from stax.loops.walk import as_block, copy_with_fresh_names, substitute
 from stax.lower.combined import combined
 from stax.schedule.directives import StageRef, Stream
 from stax.schedule.legal import Legal
@@ -102,11 +104,23 @@ class _Builder:
 
     def _storage(self, f: Func) -> list[Stmt]:
         placed = self.legal.placed[f.name]
-        shape = tuple(
-            self.algebra.expr(self._extent(i)) if n is None else build.index(n)
-            for i, n in zip(placed.kept, placed.fold, strict=True)
+        shape = self._laid(
+            f,
+            tuple(
+                self.algebra.expr(self._extent(i)) if n is None else build.index(n)
+                for i, n in zip(placed.kept, placed.fold, strict=True)
+            ),
         )
+        layout = self.legal.resolved.layouts.get(f.name)
+        if layout is not None and layout.pad > 1 and shape:
+            runs = build.floordiv(build.add(shape[-1], layout.pad - 1), layout.pad)
+            shape = (*shape[:-1], build.mul(runs, layout.pad))
         return [Allocate(Buffer(self._buffer(f, k), dtype, shape, Role.SCRATCH)) for k, dtype in enumerate(f.dtypes)]
+
+    def _laid(self, f: Func, dims: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Return what belongs to each dim of `f` in the order in which the dims lie in memory."""
+        layout = self.legal.resolved.layouts.get(f.name)
+        return dims if layout is None else tuple(dims[f.dims.index(d)] for d in layout.order)
 
     def _extent(self, i: Interval) -> Affine:
         assert i.lo is not None
@@ -166,24 +180,59 @@ class _Builder:
         loop = For(step, build.index(0), self.algebra.expr(hi - lo + 1), LoopKind.SERIAL, Block(tuple(body)))
         return [loop]
 
-    def _nest(self, ref: StageRef, depth: int) -> list[Stmt]:
+    def _nest(
+        self, ref: StageRef, depth: int, moved: frozenset[int] = frozenset(), whole: frozenset[int] = frozenset()
+    ) -> list[Stmt]:
+        """Return the loops of a stage from `depth` on; `moved` and `whole` as in `_loop`."""
         loops = self.legal.points[ref].loops
         if depth == len(loops):
             return self._inside(ref, depth)
-        loop = loops[depth]
-        body = Block(tuple(self._inside(ref, depth + 1)))
-        start = build.index(0)
-        apart = depth in self.legal.apart.get(ref, frozenset())
-        return [For(loop.var, start, loop.extent, loop.loop.kind, body, (), loop.width, loop.down, apart)]
+        here = [at for at, s in enumerate(loops) if s.shift is not None and s.shift.outer == depth]
+        loop = self._loop(ref, depth, moved, whole)
+        if not here:
+            return [loop]
+        shifts = [s.shift for s in loops if s.shift is not None and s.shift.outer == depth]
+        cond = build.const(True, bool_)
+        for shift in shifts:
+            cond = build.both(cond, build.less_equal(build.index(shift.factor), shift.whole))
+        full = self._loop(ref, depth, moved | frozenset(here), whole)
+        stmts: tuple[Stmt, ...] = (copy_with_fresh_names(full, f"{MARK}full"),)
+        if len(shifts) == 1 and shifts[0].alone and full.kind is not LoopKind.PARALLEL and not full.down:
+            (shift,) = shifts
+            runs = build.floordiv(shift.whole, shift.factor)
+            some = build.less(build.mul(runs, shift.factor), shift.whole)
+            steady = replace(self._loop(ref, depth, moved, whole | frozenset(here)), extent=runs)
+            last = substitute(copy_with_fresh_names(full.body, f"{MARK}last"), {full.var.name: runs})
+            stmts = (copy_with_fresh_names(steady, f"{MARK}full"), If(some, as_block(last), Block()))
+        return [If(cond, as_block(*stmts), as_block(loop))]
 
-    def _inside(self, ref: StageRef, depth: int) -> list[Stmt]:
+    def _loop(self, ref: StageRef, depth: int, moved: frozenset[int], whole: frozenset[int] = frozenset()) -> For:
+        """Return a loop of a stage; the runs of `moved` are moved where they must be, those of `whole` are full."""
+        loop = self.legal.points[ref].loops[depth]
+        body = Block(tuple(self._inside(ref, depth + 1, moved, whole)))
+        start, extent = build.index(0), loop.extent
+        if depth in whole and loop.shift is not None:
+            extent = build.index(loop.shift.factor)
+        elif depth in moved and loop.shift is not None:
+            start, extent = (
+                build.minimum(build.sub(loop.shift.left, loop.shift.factor), 0),
+                build.index(loop.shift.factor),
+            )
+        apart = depth in self.legal.apart.get(ref, frozenset())
+        return For(
+            loop.var, start, extent, loop.loop.kind, body, (), loop.width, loop.down, apart, loop.masked
+        )  # fmt: skip
+
+    def _inside(
+        self, ref: StageRef, depth: int, moved: frozenset[int] = frozenset(), whole: frozenset[int] = frozenset()
+    ) -> list[Stmt]:
         out: list[Stmt] = []
         for f in self.kept.get((ref, depth), []):
             out += self._storage(f)
         for f in self.at.get((ref, depth), []):
             out += self._realize(f)
         if depth < len(self.legal.points[ref].loops):
-            return out + self._nest(ref, depth)
+            return out + self._nest(ref, depth, moved, whole)
         return out + self._point(ref)
 
     def _point(self, ref: StageRef) -> list[Stmt]:
@@ -201,6 +250,7 @@ class _Builder:
             _folded(self.algebra.expr(self.algebra.of(i) - _lo(box)), n)
             for i, box, n in zip(lowered[len(values) :], placed.kept, placed.fold, strict=False)
         )
+        cells = self._laid(f, cells)
         span = f.span if update is None else update.span
         stmts: list[Stmt] = []
         results = list(lowered[: len(values)])
@@ -281,7 +331,7 @@ class _Builder:
         cells = tuple(
             _folded(place(i - _lo(box)), n) for i, box, n in zip(index, placed.kept, placed.fold, strict=True)
         )
-        return Load(read.dtype, self._buffer(f, read.part), cells, mask, span=read.span)
+        return Load(read.dtype, self._buffer(f, read.part), self._laid(f, cells), mask, span=read.span)
 
 
 def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:

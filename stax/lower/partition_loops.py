@@ -98,11 +98,13 @@ class _Cutter:
 
     def _fixed(self, loop: For) -> For:
         """Return `loop`, serial where its extent must be constant and is not."""
+        if loop.masked and loop.kind is LoopKind.VECTOR and loop.width is not None:
+            return loop
         open_end = loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and build.integer(loop.extent) is None
         return replace(loop, kind=LoopKind.SERIAL, width=loop.width) if open_end else loop
 
     def _is_partial(self, loop: For) -> bool:
-        wide = loop.width is not None and loop.width > NARROW
+        wide = loop.width is not None and loop.width > NARROW and not loop.masked
         return loop.kind is LoopKind.VECTOR and wide and build.integer(loop.extent) is None and not loop.carries
 
     def _in_eights(self, loop: For, scope: Scope) -> Block:

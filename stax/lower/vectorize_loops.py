@@ -5,8 +5,8 @@ before                                     after
         g[base + x] = a[base + x] * 2
 
 A branch on lanes becomes a mask on what it loads and stores; what lanes of a loop marked `apart` add to one cell is
-reduced. With `single`, only the innermost vector loop of a nest
-becomes an axis, and those around it are unrolled: registers have one direction.
+reduced. A loop that is `masked` may have any extent up to its width. With `single`, only the innermost vector loop of a
+nest becomes an axis, and those around it are unrolled: registers have one direction.
 
 Needs: constant extents of VECTOR loops; with `masked`, an extent below `width` masks the rest.
 Gives: no VECTOR loop; one that has no such form (storage of its own, a bound that differs by lane) is serial.
@@ -82,7 +82,7 @@ class _Vectorizer:
             return self.stmt(replace(loop, kind=LoopKind.UNROLL))
         size = build.integer(loop.extent)
         width = loop.width if size is None else size
-        if width is None or (size is None and self.single) or loop.carries:
+        if width is None or (size is None and self.single and not loop.masked) or loop.carries:
             return self.stmt(replace(loop, kind=LoopKind.SERIAL))
         if width == 1 and size == 1:
             return self.stmt(replace(loop, kind=LoopKind.SERIAL))
@@ -196,6 +196,8 @@ class _Widener:
     def _node(self, node: Expr, below: tuple[Expr, ...], lanes: _Lanes) -> Expr:
         if isinstance(node, Local):
             return lanes.new.get(node.name, node)
+        if isinstance(node, Load) and not node.index:
+            return replace(node, mask=())  # its one element is there for every lane
         if isinstance(node, Load):
             index, mask = below[: len(node.index)], (*below[len(node.index) :], *lanes.mask)
             if any(lanes.axis in e.axes for e in (*index, *mask)):

@@ -13,9 +13,15 @@ from stax.source import Span
 
 
 class Tail(Enum):
-    """What a split does with the iterations that do not fill its factor; `GUARD` runs only those that exist."""
+    """What a split does with the iterations that do not fill its factor.
+
+    `GUARD` runs only those that exist; `SHIFT` moves the last run down, so that it is full and repeats some of the one
+    before; `PREDICATE` runs all lanes and masks those that do not exist.
+    """
 
     GUARD = "guard"
+    SHIFT = "shift"
+    PREDICATE = "predicate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +186,30 @@ class Rfactor(Said):
 
 
 @dataclass(frozen=True, slots=True)
+class CacheRead(Said):
+    """Those of `readers`, or all, read a new Func `name` that holds a copy of the values."""
+
+    name: str
+    readers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clone(Said):
+    """Those of `readers` read a new Func `name` that is defined as this one is."""
+
+    name: str
+    readers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout(Said):
+    """The dims of the Func lie in memory in `order`, outermost first; the last one's extent is a multiple of `pad`."""
+
+    order: tuple[str, ...]
+    pad: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class SplitReduction(Said):
     """Runs of `n` iterations of `var` are reduced in parallel, to a new Func `name`; short for three directives."""
 
@@ -192,8 +222,8 @@ class SplitReduction(Said):
 LoopDirective: TypeAlias = Split | Tile | Fuse | Reorder | Vectorize | Parallel | Unroll | Accumulators
 StageDirective: TypeAlias = Reassociate | Atomic | Stream
 PlaceDirective: TypeAlias = Inline | ComputeRoot | ComputeAt | StoreAt | StoreRoot
-StorageDirective: TypeAlias = FoldStorage
-ProgramDirective: TypeAlias = Rfactor
+StorageDirective: TypeAlias = FoldStorage | Layout
+ProgramDirective: TypeAlias = Rfactor | CacheRead | Clone
 Directive: TypeAlias = (
     LoopDirective | StageDirective | PlaceDirective | StorageDirective | ProgramDirective | SplitReduction
 )
@@ -221,6 +251,9 @@ USAGE = {
     "store_at": "store_at(g, v)",
     "store_root": "store_root()",
     "fold_storage": "fold_storage(dim, n)",
+    "layout": "layout((dim, ...), pad=)",
+    "cache_read": "cache_read(name, reader, ...)",
+    "clone": "clone(name, reader, ...)",
     "reassociate": "reassociate()",
     "atomic": "atomic()",
     "stream": "stream()",
@@ -231,13 +264,13 @@ USAGE = {
 """The directives, and how each is written."""
 
 LATER = (
-    "reverse", "skew", "affine", "partition", "specialize", "hoist_storage", "compute_with", "overwrite", "layout",
-    "memory", "cache_read", "clone", "bound", "align_bounds", "online", "prefetch", "warps", "stages",
+    "reverse", "skew", "affine", "partition", "specialize", "hoist_storage", "compute_with", "overwrite",
+    "memory", "bound", "align_bounds", "online", "prefetch", "warps", "stages",
     "swizzle", "matrix_unit",
 )  # fmt: skip
 """Directives of the language that this version does not know yet."""
 
-LATER_TAILS = ("shift", "round_up", "predicate")
+LATER_TAILS = ("round_up",)
 
 Plain: TypeAlias = "str | int | float | StageRef | tuple[Plain, ...]"
 
@@ -299,6 +332,14 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
             return StoreAt(*_consumer(g), v, span=span)
         case "fold_storage", [str(dim), n], {**rest} if not rest:
             return FoldStorage(dim, _number(n, span), span=span)
+        case "layout", [tuple(order)], {**rest} if rest.keys() <= {"pad", "align"}:
+            if "align" in rest:
+                raise UnsupportedError("layout(..., align=) comes with a later version", [(span, "here")])
+            found = _names(order)
+            return None if found is None else Layout(found, _number(rest.get("pad", 1), span), span=span)
+        case "cache_read" | "clone", [str(name), *readers], {**rest} if not rest:
+            found = _names(readers)
+            return None if found is None else (CacheRead if word == "cache_read" else Clone)(name, found, span=span)
         case "reassociate", [], {**rest} if not rest:
             return Reassociate(span=span)
         case "atomic", [], {**rest} if not rest:
@@ -351,6 +392,7 @@ def _tail(named: Mapping[str, Plain], span: Span | None) -> Tail:
     tail = named.get("tail", Tail.GUARD.value)
     if tail in LATER_TAILS:
         raise UnsupportedError(f"tail={tail!r} comes with a later version", [(span, "here")], hint='tail="guard"')
-    if tail != Tail.GUARD.value:
-        raise ScheduleError(f"there is no tail {tail!r}", [(span, "here")], [f"tails: guard, {', '.join(LATER_TAILS)}"])
-    return Tail.GUARD
+    known = [t.value for t in Tail]
+    if tail not in known:
+        raise ScheduleError(f"there is no tail {tail!r}", [(span, "here")], [f"tails: {', '.join(known)}"])
+    return Tail(tail)

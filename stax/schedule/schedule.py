@@ -146,6 +146,8 @@ class Schedule:
         name = self.plain(func, span)
         if not isinstance(name, str):
             raise ScheduleError(f"a schedule takes a Func or its name, not {func!r}", [(span, "here")])
+        if self._replay.array(name) is not None:
+            return Stage(self, StageRef(name))
         return Stage(self, self._replay.stage(name, 0, span))
 
     def __str__(self) -> str:
@@ -186,7 +188,8 @@ class Stage:
     def split(self, v: Named, outer: Named, inner: Named, n: int, *, tail: str = "guard") -> Stage:
         """Make of loop `v` a loop `outer` over a loop `inner` of `n` steps.
 
-        tail: what happens to the iterations that do not fill `n`: "guard" runs those that exist.
+        tail: what happens to the iterations that do not fill `n`: "guard" runs those that exist, "shift" repeats some of
+        those before, "predicate" masks lanes.
         """
         return self._say("split", v, outer, inner, n, tail=tail)
 
@@ -244,6 +247,18 @@ class Stage:
         """Keep `n` values of dim `dim`, each in the place of the one that lies `n` before it."""
         return self._say("fold_storage", dim, n)
 
+    def layout(self, order: Sequence[Named], *, pad: int = 1) -> Stage:
+        """Keep the values with the dims in `order`, outermost first, the last one's extent a multiple of `pad`."""
+        return self._say("layout", tuple(order), pad=None if pad == 1 else pad)
+
+    def cache_read(self, name: str, *readers: Named) -> Stage:
+        """Let `readers`, or all who read it, read a new Func `name` instead, a copy; also said of an Input."""
+        return self._say("cache_read", name, *readers)
+
+    def clone(self, name: str, *readers: Named) -> Stage:
+        """Let `readers` read a new Func `name` instead, which is computed as this one is."""
+        return self._say("clone", name, *readers)
+
     def reassociate(self) -> Stage:
         """Let sums of floats of this stage be taken in another order: values may differ in their last bits."""
         return self._say("reassociate")
@@ -285,6 +300,8 @@ class Stage:
         raise AttributeError(f"there is no directive {word!r}{'; ' + hint if hint else ''}")
 
     def __repr__(self) -> str:
+        if self.schedule._replay.array(self.at.func) is not None:  # pyright: ignore[reportPrivateUsage]
+            return f"<{self.at}: an Input>"
         loops = ", ".join(f"{loop.name} {loop.kind.value}" for loop in self.schedule.nest(self.at).loops)
         return f"<{self.at}: {loops}>"
 

@@ -92,6 +92,12 @@ def show_directive(directive: Directive) -> str:
             return "store_root()"
         case said.FoldStorage(dim=dim, n=n):
             return f"fold_storage({quote(dim)}, {n})"
+        case said.Layout(order=order, pad=pad):
+            return f"layout({_tuple(map(quote, order))}{'' if pad == 1 else f', pad={pad}'})"
+        case said.CacheRead(name=name, readers=readers):
+            return f"cache_read({', '.join(map(quote, (name, *readers)))})"
+        case said.Clone(name=name, readers=readers):
+            return f"clone({', '.join(map(quote, (name, *readers)))})"
         case said.Reassociate():
             return "reassociate()"
         case said.Atomic():

@@ -64,8 +64,12 @@ def _directive(rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str) 
 
     place = StageRef(f.name)
     others = _readers(pipeline, f.name)
+    if rng.random() < 0.08:
+        return _copied(rng, pipeline, fresh)
     if rng.random() < 0.35 and f.name not in pipeline.outputs and others:
         kind = rng.random()
+        if kind > 0.9 and f.dims and rng.random() < 0.5:
+            return [said("layout", tuple(rng.sample(f.dims, len(f.dims))), pad=rng.choice((1, 2, 8)), at=place)]
         if kind < 0.12 and not f.updates:
             return [said("inline", at=place)]
         if kind < 0.22:
@@ -92,10 +96,17 @@ def _directive(rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str) 
     v = rng.choice(loops)
     if ref.stage and rng.random() < 0.4:
         return _reduced(rng, f, ref, loops, fresh)
-    word = rng.choice(("split", "tile", "fuse", "reorder", "vectorize", "vectorize", "parallel", "unroll", "unroll"))
+    word = rng.choice(
+        ("split", "tile", "fuse", "reorder", "vectorize", "vectorize", "parallel", "unroll", "unroll", "stream")
+    )
     match word:
         case "split":
-            return [said("split", v, f"{fresh}o", rng.choice((f"{fresh}i", v)), rng.choice(SPLITS))]
+            inner = rng.choice((f"{fresh}i", v))
+            tail = rng.choice(("guard", "guard", "shift", "predicate"))
+            made = [said("split", v, f"{fresh}o", inner, rng.choice(SPLITS), tail=tail)]
+            return [*made, said("vectorize", inner)] if tail != "guard" and rng.random() < 0.6 else made
+        case "stream":
+            return [said("stream")]
         case "tile":
             if len(loops) < 2:
                 return []
@@ -118,6 +129,17 @@ def _directive(rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str) 
             return [said("parallel", v, *((rng.choice((1, 2, 3, 4)),) if rng.random() < 0.5 else ()))]
         case _:
             return [said("unroll", v, *((rng.choice((1, 2, 3, 4, 8)),) if rng.random() < 0.9 else ()))]
+
+
+def _copied(rng: Random, pipeline: Pipeline, fresh: str) -> list[Line]:
+    """Return a line that gives some readers of a Func or Input one of their own."""
+    sources = [i.name for i in pipeline.inputs] + [f.name for f in pipeline.funcs]
+    name = rng.choice(sources)
+    readers = sorted({r.func for r in _readers(pipeline, name)})
+    some = rng.sample(readers, rng.randint(0, len(readers)))
+    clones = name not in (i.name for i in pipeline.inputs) and rng.random() < 0.5
+    made = make("clone" if clones else "cache_read", (f"{fresh}_copy", *some), {})
+    return [Line(StageRef(name), made)]
 
 
 def _reduced(rng: Random, f: Func, ref: StageRef, loops: list[str], fresh: str) -> list[Line]:

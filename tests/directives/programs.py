@@ -96,6 +96,71 @@ def slid(s: sx.Schedule) -> None:
     s["bx"].store_at("out", "yo")
 
 
+def wave() -> sx.Func:
+    y, x = sx.vars("y x")
+    a, f = sx.Input("a", sx.uint16, 2), sx.Func("f")
+    f[y, x] = a[y, x] * 3 + 1
+    return f
+
+
+def waved(a: np.ndarray) -> np.ndarray:
+    return a * np.uint16(3) + np.uint16(1)
+
+
+def lanes(tail: str) -> Scheduling:
+    return lambda s: s["f"].split("x", "xo", "xi", 16, tail=tail).vectorize("xi").parallel("y")
+
+
+def product() -> sx.Func:
+    i, j = sx.vars("i j")
+    a, b = sx.Input("a", sx.int32, 2), sx.Input("b", sx.int32, 2)
+    r = sx.RDom("r", k=a.shape[1])
+    c = sx.Func("c", shape=(a.shape[0], b.shape[1]))
+    c[i, j] = sx.int32(0)
+    c[i, j] += a[i, r] * b[r, j]
+    return c
+
+
+def matrices() -> dict[str, Any]:
+    draw = np.random.default_rng(2)
+    return {n: draw.integers(-9, 9, shape).astype(np.int32) for n, shape in (("a", (7, 13)), ("b", (13, 21)))}
+
+
+def blocks(s: sx.Schedule) -> None:
+    s["c"].update(0).split("j", "jo", "ji", 8).reorder("jo", "i", "ji", "r.k")
+
+
+def packed(s: sx.Schedule) -> None:
+    blocks(s)
+    s["b"].cache_read("packed", "c")
+    s["packed"].compute_at(s["c"].update(0), "jo")
+
+
+def turned(s: sx.Schedule) -> None:
+    packed(s)
+    s["packed"].layout(("d1", "d0"), pad=4)
+
+
+def twice_read() -> sx.Func:
+    y, x = sx.vars("y x")
+    a, f, g, h = sx.Input("a", sx.uint16, 2), sx.Func("f"), sx.Func("g"), sx.Func("h")
+    f[y, x] = a[y, x] * 2
+    g[y, x] = f[y, x] + f[y + 1, x]
+    h[y, x] = g[y, x] + f[y, x]
+    return h
+
+
+def whole(s: sx.Schedule) -> None:
+    s["g"].compute_root()
+    s["f"].compute_root()
+
+
+def cloned(s: sx.Schedule) -> None:
+    whole(s)
+    s["f"].clone("again", "g")
+    s["again"].compute_at("g", "y")
+
+
 CASES = {
     "reassociate": Case(
         row_sums, none, lambda s: s["t"].update(0).reassociate().reorder("r.k", "y"), floats, sums, 211
@@ -120,6 +185,14 @@ CASES = {
         histogram, none, lambda s: s["h"].update(0).split_reduction("r.y", 16, "u", "part"), bytes_, counts
     ),
     "atomic": Case(histogram, none, lambda s: s["h"].update(0).atomic().parallel("r.y", 16), bytes_, counts),
+    "tail_shift": Case(wave, lanes("guard"), lanes("shift"), words, waved),
+    "tail_predicate": Case(wave, lanes("guard"), lanes("predicate"), words, waved),
+    "stream": Case(wave, lanes("guard"), lambda s: (lanes("guard")(s), s["f"].stream()), words, waved),
+    "cache_read": Case(product, blocks, packed, matrices, lambda a, b: a @ b),
+    "layout": Case(product, packed, turned, matrices, lambda a, b: a @ b),
+    "clone": Case(
+        twice_read, whole, cloned, words, lambda a: 2 * (2 * a[:-1] + a[1:]).astype(np.uint16)
+    ),
     "store_at": Case(blur, strips, slid, words, blurred),
     "fold_storage": Case(blur, slid, lambda s: (slid(s), s["bx"].fold_storage("y", 4)), words, blurred),
 }  # fmt: skip

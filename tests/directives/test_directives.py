@@ -14,10 +14,12 @@ from stax.compiler import host
 from stax.dtypes import int64
 from stax.errors import LegalityError
 from stax.expr import build
-from stax.expr.nodes import Load
+from stax.expr.evaluate import evaluate
+from stax.expr.nodes import Load, Size
+from stax.expr.number import same
 from stax.loops import walk
 from stax.loops.interpret import interpret
-from stax.loops.nodes import Block, Buffer, Program, Role, Store
+from stax.loops.nodes import Block, Buffer, If, Program, Role, Store
 from stax.lower.passes import lower
 from tests.directives.programs import CASES, Case, Scheduling
 
@@ -165,3 +167,91 @@ def test_folded_storage_holds_as_many_rows_as_were_asked_for():
     (before,) = walk.allocated(lowered("fold_storage", before=True).body)
     assert build.integer(rows.shape[0]) == 4
     assert build.integer(before.shape[0]) is None
+
+
+def test_a_shifted_tail_runs_whole_vectors_where_one_fits():
+    """The last run starts earlier, so that no loop over single elements is left for widths of 16 and more."""
+    program = lowered("tail_shift")
+    (branch,) = [s for s in walk.statements(program.body) if isinstance(s, If) and s.orelse.stmts]
+    assert all(s.value.axes for s in walk.stores(branch.then))
+    assert not all(s.value.axes for s in walk.stores(branch.orelse))
+
+
+@pytest.mark.parametrize("name", ["tail_shift", "tail_predicate"])
+def test_tails_of_every_width(name):
+    case, k = CASES[name], kernel(name)
+    for width in range(1, 52):
+        a = np.arange(3 * width, dtype=np.uint16).reshape(3, width)
+        np.testing.assert_array_equal(k(a), case.expected(a))
+
+
+def test_a_masked_tail_leaves_what_is_beside_alone():
+    whole = np.full((5, 40), 7, np.uint16)
+    view = whole[1:4, 8:27]
+    kernel("tail_predicate")(np.zeros((3, 19), np.uint16), out=view)
+    assert (view == 1).all()
+    view[:] = 7
+    assert (whole == 7).all()
+    assert all(s.value.axes for s in walk.stores(lowered("tail_predicate").body))
+
+
+@pytest.mark.skipif(not wide(), reason="the words are those of x86")
+def test_what_is_streamed_goes_past_the_caches_before_others_may_read_it():
+    asm = kernel("stream").source("asm")
+    assert "vmovntdq" in asm
+    assert "sfence" in asm
+    assert "movnt" not in kernel("tail_shift").source("asm")
+
+
+def test_what_is_streamed_may_lie_anywhere():
+    case, k = CASES["stream"], kernel("stream")
+    given = case.arguments()
+    h, w = given["a"].shape
+    for offset in (0, 2, 16, 30, 34):
+        for stride in (w, w + 1, 96):
+            raw = np.zeros(h * stride * 2 + 128, np.uint8)
+            start = -raw.ctypes.data % 64 + offset
+            out = raw[start : start + h * stride * 2].view(np.uint16).reshape(h, stride)[:, :w]
+            k(**given, out=out)
+            np.testing.assert_array_equal(out, case.expected(**given))
+
+
+def scratch(name: str) -> dict[str, tuple[int | None, ...]]:
+    """Return the extents of the scratch of a case, None where they depend on sizes."""
+    return {b.name: tuple(map(build.integer, b.shape)) for b in walk.allocated(lowered(name).body)}
+
+
+def test_a_copy_holds_what_its_reader_needs_there():
+    """A block of 8 columns; the reader loads the copy, and the copy alone loads the Input."""
+    program = lowered("cache_read")
+    reading = {s.buffer: walk.buffers_loaded(s) for s in walk.stores(program.body)}
+    assert reading["packed"] == {"b"}
+    assert reading["c"] <= {"a", "c", "packed"}
+    assert scratch("cache_read")["packed"][0] is None
+
+
+def test_a_layout_turns_and_pads_storage():
+    """13 rows of 8 columns are kept as 8 rows of 13, each padded to 16."""
+    (before,) = walk.allocated(lowered("layout", before=True).body)
+    (after,) = walk.allocated(lowered("layout").body)
+
+    def size(node: Size) -> np.ndarray:
+        return np.asarray({("a", 1): 13, ("b", 1): 21}[node.array, node.dim], np.int64)
+
+    assert int(evaluate([before.shape[0]], size)[0]) == 13
+    assert int(evaluate([after.shape[1]], size)[0]) == 16
+    assert same(before.shape[1], after.shape[0])
+
+
+def test_a_copy_that_is_not_placed_is_kept_whole():
+    """The default schedule would inline what is so cheap, and leave no copy."""
+    f = CASES["cache_read"].make()
+    s = sx.Schedule(f)
+    s["b"].cache_read("packed", "c")
+    assert "packed" in [b.name for b in walk.allocated(lower(sx.check(f, s)).body)]
+
+
+def test_a_clone_is_computed_for_its_readers_alone():
+    program = lowered("clone")
+    reading = {s.buffer: walk.buffers_loaded(s) for s in walk.stores(program.body)}
+    assert reading == {"f": {"a"}, "again": {"a"}, "g": {"again"}, "h": {"g", "f"}}

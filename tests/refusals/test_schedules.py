@@ -117,6 +117,18 @@ s = sx.Schedule(t)
 s[t].update(0).rfactor(r.j, "u", "part")
 """,
     "a new dim that is there already": HIST + 's[h].update(0).rfactor(r.y, "b", "part")',
+    "a shifted tail of a recurrence": SCAN + 's[u].split(y, "yo", "yi", 8, tail="shift")\nsx.compile(u, s)',
+    "a shifted tail that is split again": BLUR
+    + 's[g].split(x, "xo", "xi", 32, tail="shift").vectorize("xi", 8)\nsx.compile(g, s)',
+    "a Func inside a shifted tail": BLUR
+    + 's[g].split(y, "yo", "yi", 8, tail="shift")\ns[f].compute_at(g, "yo")\nsx.compile(g, s)',
+    "a copy for who does not read it": BLUR + 's[a].cache_read("p", g)',
+    "a copy with a name that is taken": BLUR + 's[a].cache_read("g", f)',
+    "a loop of an Input": BLUR + "s[a].vectorize(x, 8)",
+    "a clone that nobody is left to tell apart": BLUR + 's[f].clone("f2", g)',
+    "a layout that leaves out a dim": BLUR + "s[f].layout((y,))",
+    "the layout of an output": BLUR + "s[g].layout((x, y))",
+    "a layout padded by nothing": BLUR + "s[f].layout((x, y), pad=0)",
     "storage folded too small": BLUR
     + 's[g].split(y, "yo", "yi", 8)\ns[f].compute_at(g, "yi").store_at(g, "yo").fold_storage(y, 1)\nsx.compile(g, s)',
     "storage folded in a dim that is not there": BLUR + "s[f].fold_storage('z', 4)",

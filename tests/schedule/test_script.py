@@ -120,7 +120,7 @@ def test_anything_but_the_grammar_is_refused_with_its_place(text, column, wanted
         ('s["f"].split("y", "yo", "yi")', ScheduleError, "split is written split"),
         ('s["f"].split("y", "yo", "yi", 2.5)', ScheduleError, "a factor is an int, not 2.5"),
         ('s["f"].split("y", "yo", "yi", "8")', ScheduleError, "a factor is an int, not '8'"),
-        ('s["f"].split("y", "yo", "yi", 8, tail="shift")', UnsupportedError, "comes with a later version"),
+        ('s["f"].split("y", "yo", "yi", 8, tail="round_up")', UnsupportedError, "comes with a later version"),
         ('s["f"].split("y", "yo", "yi", 8, tail="none")', ScheduleError, "there is no tail 'none'"),
         ('s["f"].split("y", "yo", "yi", 8, n=2)', ScheduleError, "split is written split"),
         ('s["f"].vectorise("x")', ScheduleError, "there is no directive 'vectorise'"),
