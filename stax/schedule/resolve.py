@@ -23,7 +23,6 @@ from stax.schedule.directives import Directive, Line, StageRef
 from stax.schedule.nest import Nest, Split, apply, closest, followed, initial, missing_loop
 from stax.source import Span
 
-
 MOST_PAD = 4096
 
 

@@ -188,8 +188,8 @@ class Stage:
     def split(self, v: Named, outer: Named, inner: Named, n: int, *, tail: str = "guard") -> Stage:
         """Make of loop `v` a loop `outer` over a loop `inner` of `n` steps.
 
-        tail: what happens to the iterations that do not fill `n`: "guard" runs those that exist, "shift" repeats some of
-        those before, "predicate" masks lanes.
+        tail: what happens to the iterations that do not fill `n`: "guard" runs those that exist, "shift" repeats some
+        of those before, "predicate" masks lanes.
         """
         return self._say("split", v, outer, inner, n, tail=tail)
 
