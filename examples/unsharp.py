@@ -16,7 +16,8 @@ amount = sx.Param("amount", sx.float32, default=1.5, low=0)
 
 padded = sx.pad(img, "edge", axes=(1, 2))
 light, rows, soft = sx.Func("light"), sx.Func("rows"), sx.Func("soft")
-light[y, x] = 0.299 * sx.cast(padded[0, y, x], sx.float32) + 0.587 * padded[1, y, x] + 0.114 * padded[2, y, x]
+red, green, blue = (sx.cast(padded[k, y, x], sx.float32) for k in range(3))
+light[y, x] = 0.299 * red + 0.587 * green + 0.114 * blue
 rows[y, x] = sum(w / TOTAL * (light[y - k, x] + light[y + k, x]) for k, w in enumerate(WEIGHTS[1:], 1)) + (
     WEIGHTS[0] / TOTAL * light[y, x]
 )
@@ -24,7 +25,7 @@ soft[y, x] = sum(w / TOTAL * (rows[y, x - k] + rows[y, x + k]) for k, w in enume
     WEIGHTS[0] / TOTAL * rows[y, x]
 )
 sharp = sx.Func("sharp", shape=img.shape)
-sharp[c, y, x] = sx.saturating_cast(sx.rint(img[c, y, x] + amount * (light[y, x] - soft[y, x])), sx.uint8)
+sharp[c, y, x] = sx.saturating_cast(sx.rint(sx.cast(img[c, y, x], sx.float32) + amount * (light[y, x] - soft[y, x])), sx.uint8)
 
 
 def inputs(size: int = 512) -> dict[str, np.ndarray]:
@@ -48,7 +49,7 @@ def expected(img: np.ndarray, amount: float = 1.5) -> np.ndarray:
     for k in (1, 2, 3):
         soft = soft + weights[k] * (rows[:, 3 - k : 3 - k + w] + rows[:, 3 + k : 3 + k + w])
     detail = np.float32(amount) * (light[3:-3, 3:-3] - soft)
-    return np.clip(np.rint(img + detail), 0, 255).astype(np.uint8)
+    return np.clip(np.rint(img.astype(np.float32) + detail), 0, 255).astype(np.uint8)
 
 
 def main() -> None:

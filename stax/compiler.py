@@ -20,6 +20,7 @@ from stax.lang.func import Func
 from stax.legality.check import check as prove
 from stax.loops.nodes import Program
 from stax.loops.show import show as show_loops
+from stax.loops.walk import MOST_CHANNELS, pixels
 from stax.lower.passes import lower
 from stax.options import Options
 from stax.runtime.cache import Store, default_folder, object_key
@@ -164,19 +165,19 @@ class _Sources:
     """The texts of a kernel, made when asked for."""
 
     program: Program
+    facts: Facts
     target: Target
 
     def __call__(self, kind: str) -> str:
         from stax.backends.llvm.build import assembly, text
 
-        facts = plain_facts(self.program)
         match kind:
             case "loops":
                 return show_loops(self.program)
             case "llvm":
-                return text(self.program, facts, self.target)
+                return text(self.program, self.facts, self.target)
             case "asm":
-                return assembly(text(self.program, facts, self.target), self.target)
+                return assembly(text(self.program, self.facts, self.target), self.target)
             case _:
                 raise ArgumentError(f"there is no source {kind!r}", hint='"loops", "llvm" or "asm"')
 
@@ -208,18 +209,22 @@ def _kernel(
     def elsewhere() -> Kernel:
         return _kernel(replace(pipeline, origins=True), schedule, target, options, strict, require)
 
+    taken = signature(pipeline, regions)
+    plain = plain_facts(taken, program)
     return Kernel(
         Build(
-            signature=signature(pipeline, regions),
+            signature=taken,
             respecialise=respecialise,
             program=program,
-            source=_Sources(program, machine),
+            source=_Sources(program, plain, machine),
             schedule=Schedule.of(pipeline, legal.resolved.lines),
             contract=legal.contract,
             threads=options.threads or threads_of(machine),
             strict_native=strict,
             symbols=symbols,
             elsewhere=None if pipeline.origins else elsewhere,
+            pixels=pixels(program),
+            packed=plain.packed,
         )
     )
 
@@ -245,10 +250,14 @@ def threads_of(machine: Target) -> int:
     return max(1, int(given)) if given.isdigit() else machine.cores
 
 
-def plain_facts(program: Program) -> Facts:
+def plain_facts(taken: Signature, program: Program) -> Facts:
     """Return what holds of arrays as NumPy makes them."""
     names = frozenset(b.name for b in program.buffers)
-    return Facts(names, names)
+    last = {i.name: i.sizes[-1] for i in taken.inputs if i.sizes}
+    last |= {name: out.shape[-1] for out in taken.outputs if out.shape for name in out.buffers}
+    wanted = pixels(program)
+    channels = {name: build.integer(n) or 0 for name, n in last.items() if n is not None and name in wanted}
+    return Facts(names, names, frozenset((name, n) for name, n in channels.items() if 1 < n <= MOST_CHANNELS))
 
 
 def signature(pipeline: Pipeline, regions: Regions) -> Signature:

@@ -16,24 +16,19 @@ from stax.expr.walk import children, postorder
 Part: TypeAlias = Expr | None
 
 
-def affine_condition(cond: Expr, holds: bool = True) -> Expr | None:
-    """Return what follows from `cond`, or where not `holds` from its opposite, by sizes and positions alone.
+def affine_parts(conds: Iterable[Expr]) -> list[tuple[Part, Part]]:
+    """Return for each of `conds` what follows where it holds, and what follows where it does not.
 
-    None says that nothing follows. The result has no Read, and is evaluated exactly, products and all.
+    What follows is said by sizes and positions alone: it has no Read, and is evaluated exactly, products and all. None
+    says that nothing follows.
 
     >>> from stax import dtypes
     >>> from stax.expr.nodes import Read
     >>> x, zero = Var(dtypes.int64, "x"), Const(dtypes.int64, 0)
     >>> inside, dark = build.less(zero, x), build.less(Read(dtypes.int64, "a", (x,)), zero)
-    >>> affine_condition(build.both(inside, dark)) is inside, affine_condition(build.both(inside, dark), holds=False)
-    (True, None)
+    >>> affine_parts([build.both(inside, dark)])[0] == (inside, None)
+    True
     """
-    yes, no = affine_parts([cond])[0]
-    return yes if holds else no
-
-
-def affine_parts(conds: Iterable[Expr]) -> list[tuple[Part, Part]]:
-    """Return for each of `conds` what follows where it holds, and what follows where it does not."""
     kept = tuple(conds)
     plain: set[int] = set()
     parts: dict[int, tuple[Part, Part]] = {}

@@ -24,7 +24,7 @@ from stax.expr.nodes import Binary, Expr, Read, Var
 from stax.expr.number import Numbering
 from stax.expr.walk import children, reads, substitute, with_children
 
-MOST_COPIES = 100_000
+MOST_COPIES = 20_000
 Key = tuple[str, int, tuple[int, ...]]
 
 
@@ -34,7 +34,10 @@ def inline(pipeline: Pipeline, chosen: AbstractSet[str]) -> Pipeline:
         return pipeline
     inliner = _Inliner({f.name: f for f in pipeline.funcs if f.name in chosen})
     kept = [_inlined(f, inliner) for f in pipeline.funcs if f.name not in chosen]
-    return replace(pipeline, funcs=_reached(pipeline, kept))
+    reached = _reached(pipeline, kept)
+    names = {f.name for f in reached}
+    groups = tuple(tuple(n for n in group if n in names) for group in pipeline.groups)
+    return replace(pipeline, funcs=reached, groups=tuple(g for g in groups if len(g) > 1))
 
 
 def _reached(pipeline: Pipeline, kept: list[Func]) -> tuple[Func, ...]:

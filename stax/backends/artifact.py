@@ -40,11 +40,13 @@ class Facts:
     """What a version of a kernel may take for granted of its array arguments; guarded at the call.
 
     `dense`: arrays whose last dimension steps by one element. `aligned`: arrays whose address and strides are multiples
-    of the element size. Arrays in neither are reached by byte strides and byte alignment.
+    of the element size. Arrays in neither are reached by byte strides and byte alignment. `packed`: dense arrays whose
+    last dimension but one steps by the given number of elements, the extent of the last.
     """
 
     dense: frozenset[str] = frozenset()
     aligned: frozenset[str] = frozenset()
+    packed: frozenset[tuple[str, int]] = frozenset()
 
 
 OUT_OF_MEMORY = 1

@@ -7,6 +7,7 @@ nothing. A predicate of an RDom holds wherever its update runs, and may bound a 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from stax.algorithm.nodes import Func, Update
@@ -77,11 +78,12 @@ def contexts(roots: tuple[Expr, ...], facts: Facts, algebra: Algebra) -> dict[in
     """Return, for the id of each node below `roots`, the node and what holds wherever it is needed."""
     held: dict[int, Facts] = {id(root): facts for root in roots}
     order = postorder(roots)
+    data = _data(order)
     for node in reversed(order):
         here = held[id(node)]
         match node:
             case Select(cond=cond, yes=yes, no=no):
-                yes_facts, no_facts = conditions(cond, algebra)
+                yes_facts, no_facts = conditions(cond, algebra, data)
                 gives = ((cond, here), (yes, here | yes_facts), (no, here | no_facts))
             case _:
                 gives = tuple((child, here) for child in children(node))
@@ -90,12 +92,21 @@ def contexts(roots: tuple[Expr, ...], facts: Facts, algebra: Algebra) -> dict[in
     return {id(node): (node, held[id(node)]) for node in order}
 
 
-def conditions(cond: Expr, algebra: Algebra, data: bool = False) -> tuple[Facts, Facts]:
-    """Return what is known where `cond` holds, and where it does not; with `data`, of values read too."""
+def conditions(cond: Expr, algebra: Algebra, data: AbstractSet[int]) -> tuple[Facts, Facts]:
+    """Return what is known where `cond` holds, and where it does not, of all but nodes whose ids are in `data`."""
     return _known(cond, True, algebra, data), _known(cond, False, algebra, data)
 
 
-def _known(cond: Expr, holds: bool, algebra: Algebra, data: bool) -> Facts:
+def _data(order: Iterable[Expr]) -> set[int]:
+    """Return the ids of those nodes that depend on values read, of nodes in postorder."""
+    found: set[int] = set()
+    for node in order:
+        if isinstance(node, Read) or any(id(child) in found for child in children(node)):
+            found.add(id(node))
+    return found
+
+
+def _known(cond: Expr, holds: bool, algebra: Algebra, data: AbstractSet[int]) -> Facts:
     found: set[Fact] = set()
     stack = [(cond, holds)]
     while stack:
@@ -108,8 +119,8 @@ def _known(cond: Expr, holds: bool, algebra: Algebra, data: bool) -> Facts:
             case Binary(op=BinaryOp.OR | BinaryOp.ADD, left=left, right=right) if left.dtype.is_bool and not wanted:
                 stack += [(left, False), (right, False)]
             case Binary(op=op, left=left, right=right) if left.dtype.is_integer and left.dtype.name != "uint64":
-                gap = algebra.of(build.cast(right, INDEX)) - algebra.of(build.cast(left, INDEX))
-                if data or not _reads(gap, algebra):
+                if id(node) not in data:
+                    gap = algebra.of(build.cast(right, INDEX)) - algebra.of(build.cast(left, INDEX))
                     found.update(_compared(op, gap, wanted))
             case _:
                 pass
@@ -153,4 +164,4 @@ def _domain(update: Update, algebra: Algebra) -> Facts:
 
 def _always(update: Update, algebra: Algebra) -> Facts:
     facts = _domain(update, algebra)
-    return facts if update.where is None else facts | conditions(update.where, algebra, data=True)[0]
+    return facts if update.where is None else facts | conditions(update.where, algebra, frozenset())[0]

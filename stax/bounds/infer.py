@@ -17,7 +17,7 @@ from stax.dtypes import int64
 from stax.errors import BoundsError
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
-from stax.expr.nodes import INDEX, Expr, Param, Read, Size
+from stax.expr.nodes import INDEX, Const, Expr, Param, Read, Size
 from stax.expr.show import show
 from stax.expr.value_range import ValueRange, value_ranges
 from stax.expr.walk import reads
@@ -144,14 +144,22 @@ class _Inference:
         names = {f.name for f in funcs}
         if len(funcs) > 1:
             self._ask_each_other(funcs)
+        needed = [f for f in funcs if not self._is_unread(f)]
         for f in funcs:
+            self.boxes[f.name] = tuple(Interval(Affine(0), Affine(-1)) for _ in f.dims)
+        for f in needed:
             self._box(f)
-        for f in funcs:
+        for f in needed:
             for stage, made in enumerate(self.found[f.name]):
                 ranges = self.ranges(f, stage)
                 bounder = Bounder(self.algebra, ranges, Prover(self.algebra, {}, self.at_least), self._of_read)
                 for access in made:
                     self._pass_on(f, access, ranges, bounder, access.source in names)
+
+    def _is_unread(self, f: Func) -> bool:
+        """Return whether no read of `f` is left, expressions being simplified, and nothing says how far it goes."""
+        open_ = any(f.shape[d] is None if f.shape else True for d in range(len(f.dims)))
+        return open_ and f.name not in self.demand
 
     def _ask_each_other(self, funcs: list[Func]) -> None:
         """Let each member of a group be asked for what the others need of it."""
@@ -212,7 +220,8 @@ class _Inference:
             if array.name == access.source:
                 if isinstance(array, Table):
                     return Affine(array.array.shape[d])
-                return self.size(array.name, d)
+                declared = array.sizes[d]
+                return self.algebra.of(declared) if isinstance(declared, Const) else self.size(array.name, d)
         f = self.pipeline.func(access.source)
         if f.shape and f.shape[d] is not None:
             shape = f.shape[d]

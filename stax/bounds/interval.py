@@ -15,12 +15,16 @@ from stax.expr.nodes import Binary, BinaryOp, Cast, Const, Expr, Local, Param, R
 from stax.expr.value_range import ValueRange, of_dtype, value_ranges
 from stax.expr.walk import postorder
 
+MOST_DEPTH = 60
+
 
 class Bounder:
     """Finds intervals over `ranges`, the box of each variable, outermost first."""
 
     def __init__(self, algebra: Algebra, ranges: Ranges, prover: Prover, of_read: Callable[[Read], ValueRange]) -> None:
         self._algebra, self._ranges, self._prover, self._of_read = algebra, ranges, prover, of_read
+        self._known: dict[int, Interval] = {}
+        self._depth = 0
 
     def interval(self, a: Affine, facts: Facts) -> Interval:
         """Return what `a` lies between, where all of `facts` hold."""
@@ -90,6 +94,17 @@ class Bounder:
         return Interval(lo, hi)
 
     def _atom(self, number: int) -> Interval:
+        """Return the interval of an atom, found once; of those nested deeper than any position is, nothing."""
+        known = self._known.get(number)
+        if known is None:
+            if self._depth > MOST_DEPTH:
+                return EVERYTHING
+            self._depth += 1
+            known = self._known[number] = self._found(number)
+            self._depth -= 1
+        return known
+
+    def _found(self, number: int) -> Interval:
         atom = self._algebra.atom(number)
         exact = Affine(0, ((number, 1),))
         match atom:

@@ -35,7 +35,8 @@ def unsharp() -> Func:
     amount = Param("amount", dtypes.float32, default=AMOUNT, low=0)
     light, rows, soft = Func("light"), Func("rows"), Func("soft")
     p = pad(photo, "edge", axes=(1, 2))
-    light[y, x] = 0.299 * cast(p[0, y, x], dtypes.float32) + 0.587 * p[1, y, x] + 0.114 * p[2, y, x]
+    red, green, blue = (cast(p[k, y, x], dtypes.float32) for k in range(3))
+    light[y, x] = 0.299 * red + 0.587 * green + 0.114 * blue
     w = WEIGHTS
     rows[y, x] = w[0] * light[y, x] + sum(w[k] * (light[y - k, x] + light[y + k, x]) for k in (1, 2, 3))
     soft[y, x] = w[0] * rows[y, x] + sum(w[k] * (rows[y, x - k] + rows[y, x + k]) for k in (1, 2, 3))

@@ -19,7 +19,6 @@ from stax.dtypes import DType
 from stax.errors import InternalError
 from stax.expr import build
 from stax.expr.nodes import BinaryOp, Bitcast, Call, Expr, Fn, UnaryOp
-from stax.expr.walk import rewrite_all
 
 PRIMITIVES = frozenset(
     {
@@ -63,11 +62,6 @@ def expand(call: Call) -> Expr:
             return _call(call.fn, *args).expr
         case _:
             raise InternalError(f"{call.fn.value} of {call.dtype}")
-
-
-def expand_all(roots: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Return `roots` with every call in primitives."""
-    return rewrite_all(roots, lambda node: expand(node) if isinstance(node, Call) else node)
 
 
 def _call(fn: Fn, *args: _Term) -> _Term:

@@ -61,17 +61,6 @@ class Numbering:
         return self._by_id[id(expr)][1]
 
 
-class Sharing:
-    """Gives equal expressions the same node, their children having been shared already."""
-
-    def __init__(self) -> None:
-        self._by_key: dict[Hashable, Expr] = {}
-
-    def of(self, node: Expr) -> Expr:
-        """Return the first node seen that equals `node`."""
-        return self._by_key.setdefault((*_head(node), tuple(map(id, children(node)))), node)
-
-
 def same(a: Expr, b: Expr) -> bool:
     """Return whether `a` and `b` are structurally equal."""
     if a is b:

@@ -160,7 +160,7 @@ def _integer(node: Binary) -> Expr:
     if known is None:
         if build.integer(left) is not None and op in _ASSOCIATIVE:
             return build.binary(op, right, left, node.span)  # constants stand right
-        return node
+        return _constants_last(node)
     if op is BinaryOp.SUB:
         return build.add(left, build.const(build.wrap(-known, left.dtype), left.dtype, left.axes))
     if (op is BinaryOp.MOD and known in (1, -1)) or (op is BinaryOp.AND and known == 0):
@@ -182,6 +182,25 @@ def _integer(node: Binary) -> Expr:
         if inner == known and op is BinaryOp.MOD:
             return left
     return node
+
+
+def _constants_last(node: Binary) -> Expr:
+    """Return (x + c) + (y + d) as (x + y) + (c + d): LLVM's time is quadratic in chains that have constants inside."""
+    if node.op not in (BinaryOp.ADD, BinaryOp.SUB):
+        return node
+    (x, c), (y, d) = _with_constant(node.left), _with_constant(node.right)
+    if not c and not d:
+        return node
+    total = build.wrap(c + d if node.op is BinaryOp.ADD else c - d, node.dtype)
+    return build.add(build.binary(node.op, x, y, node.span), build.const(total, node.dtype, node.axes))
+
+
+def _with_constant(expr: Expr) -> tuple[Expr, int]:
+    match expr:
+        case Binary(op=BinaryOp.ADD, left=left, right=right) if (known := build.integer(right)) is not None:
+            return left, known
+        case _:
+            return expr, 0
 
 
 def _of_equals(node: Binary) -> Expr:

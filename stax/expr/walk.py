@@ -7,7 +7,23 @@ from dataclasses import replace
 from typing import assert_never
 
 from stax.expr.nodes import (
-    Binary, Bitcast, Broadcast, Call, Cast, Const, Dot, Expr, Load, Local, Param, Ramp, Read, Reduce, Select, Size, Unary,
+    Binary,
+    Bitcast,
+    Broadcast,
+    Call,
+    Cast,
+    Const,
+    Dot,
+    Expr,
+    Load,
+    Local,
+    Param,
+    Ramp,
+    Read,
+    Reduce,
+    Select,
+    Size,
+    Unary,
     Var,
 )  # fmt: skip
 

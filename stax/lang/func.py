@@ -104,7 +104,6 @@ class Func(Indexed):
         self.pure: Definition | None = None
         self.updates: list[Definition] = []
         self._types: list[DType] = list(self.declared or ())
-        self._closed = False
         self._reader: tuple[str, Span | None] | None = None
 
     @property
@@ -137,6 +136,10 @@ class Func(Indexed):
 
     def __repr__(self) -> str:
         return f"Func({self.name!r})"
+
+    def __getattr__(self, word: str) -> NoReturn:
+        hint = "" if word.startswith("_") else "; a Schedule says how it is run: s = sx.Schedule(f); s[f].parallel(y)"
+        raise AttributeError(f"a Func has no {word!r}{hint}")
 
     def __getitem__(self, index: object) -> Any:
         """Return the value at `index`: a Value, or a tuple of them for a Func of tuples.
@@ -185,7 +188,6 @@ class Func(Indexed):
     def close(self) -> None:
         """Take the default types where there are none yet; another Func reads this one."""
         self._types = [settled(t) for t in self._types]
-        self._closed = True
 
     def _names(self) -> tuple[str, ...]:
         assert self.pure is not None

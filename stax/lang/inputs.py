@@ -56,7 +56,8 @@ class Input(Array):
     """An array that the program is given, of a known type and number of dims.
 
     `rank_or_shape` is that number, or an entry a dim: None where any extent will do, else what it must equal at the
-    call, made of ints and sizes of other Inputs. `dims` names the dims, `d0, d1, ...` unless given.
+    call, made of ints and sizes of other Inputs. `dims` names the dims, `d0, d1, ...` unless given. Say what is
+    known: the default schedule runs lanes along the pixels of `(None, None, 3)`; of `3` dims it takes the last as long.
 
     >>> import stax as sx
     >>> a = sx.Input("a", sx.float32, 2)

@@ -61,7 +61,9 @@ class Reduction:
 def domain_of(over: object) -> RDom:
     """Return `over` where it is an RDom, else refuse it."""
     if not isinstance(over, RDom):
-        refuse(f"a reduction runs over {over!r:.40}", hint='over= takes an RDom: r = sx.RDom("r", x=n)')
+        refuse(
+            f"a reduction runs over an RDom, not over {over!r:.40}", hint='over= takes an RDom: r = sx.RDom("r", x=n)'
+        )
     return over
 
 

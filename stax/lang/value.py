@@ -31,6 +31,12 @@ class Indexed:
     def __bool__(self) -> NoReturn:
         _no_truth()
 
+    def __call__(self, *index: object) -> NoReturn:
+        """Refuse what Halide writes so."""
+        refuse(
+            f"`{self.name}` is called", hint=f"{self.name}[...] reads it at an index; sx.compile makes what is called"
+        )
+
     def _no_value(self, *_: object) -> Value:
         return value_of(self)
 
@@ -184,7 +190,12 @@ class Value:
         _no_number("int()", "sx.cast(e, sx.int64) converts; sx.Param gives a number at each call")
 
     def __float__(self) -> NoReturn:
-        _no_number("float()", "sx.cast(e, sx.float64) converts; functions are sx.exp, sx.sqrt, ...")
+        _no_number(
+            "float()", "sx.cast(e, dtype) converts, as in sx.cast(e, sx.float32); functions are sx.exp, sx.sqrt, ..."
+        )
+
+    def __round__(self, digits: int | None = None) -> NoReturn:
+        _no_number("round()", "sx.rint, sx.floor, sx.ceil and sx.trunc round; sx.cast(e, sx.int64) makes integers")
 
     def __repr__(self) -> str:
         return f"<{self.dtype} {show(readable(self.node), limit=200)}>"
@@ -205,7 +216,7 @@ def value_of(given: object, what: str = "a value") -> Value:
             hint="make it part of the program, `t = sx.Const(name, array)`, and read t[...]",
         )
     if isinstance(given, Indexed):
-        refuse(f"`{given.name}` stands for {what}", hint=f"read it at an index: {given.name}[...]")
+        refuse(f"`{given.name}` stands for {what}, without an index", hint=f"read it at an index: {given.name}[...]")
     if isinstance(given, tuple):
         refuse(f"a tuple stands for {what}", hint="take one of its parts, v[0], or unpack it")
     refuse(f"{type(given).__name__} {given!r:.60} stands for {what}")

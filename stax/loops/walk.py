@@ -14,6 +14,9 @@ from stax.expr import walk as expr_walk
 from stax.expr.nodes import Expr, Load, Local
 from stax.loops.nodes import Allocate, Block, Buffer, Carry, For, If, Let, Program, Stmt, Store
 
+MOST_CHANNELS = 4
+"""Up to this many elements, a last dimension is taken as the channels of a pixel."""
+
 
 def children(stmt: Stmt) -> tuple[Stmt, ...]:
     """Return the statements right below `stmt`, in order."""
@@ -119,6 +122,18 @@ def all_expressions(stmt: Stmt) -> list[Expr]:
 def nodes(stmt: Stmt) -> list[Expr]:
     """Return every expression node used by `stmt` and below it once, children first."""
     return expr_walk.postorder(all_expressions(stmt))
+
+
+def across(index: tuple[Expr, ...]) -> bool:
+    """Return whether lanes go through an array along its last dimension but one, and no other."""
+    return len(index) > 1 and bool(index[-2].axes) and not any(i.axes for i in (*index[:-2], index[-1]))
+
+
+def pixels(program: Program) -> frozenset[str]:
+    """Return the buffers whose lanes somewhere go `across`: neighbours are a row of the last dimension apart."""
+    loads = (n.buffer for n in nodes(program.body) if isinstance(n, Load) and across(n.index))
+    stores = (s.buffer for s in statements(program.body) if isinstance(s, Store) and across(s.index))
+    return frozenset((*loads, *stores))
 
 
 def map_expressions(stmt: Stmt, fn: Callable[[Expr], Expr]) -> Stmt:

@@ -18,17 +18,21 @@ from dataclasses import replace
 from stax.algorithm.nodes import MARK, Func, Update, origin_name, part_name
 from stax.bounds.accesses import Fact, Facts, contexts
 from stax.bounds.infer import output_interval, stage_ranges
+from stax.bounds.interval import Bounder
 from stax.dtypes import bool_, int64
+from stax.errors import InternalError
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover
-from stax.expr.nodes import INDEX, BinaryOp, Expr, Load, Param, Read, Size, Var
-from stax.expr.number import Sharing
-from stax.expr.walk import children, postorder, rewrite, rewrite_all, with_children
+from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Param, Read, Size, Var
+from stax.expr.simplify import simplify_all
+from stax.expr.walk import children, postorder, rewrite_all, with_children
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
 from stax.loops.walk import as_block, copy_with_fresh_names, substitute
 from stax.lower.combined import combined
 from stax.schedule.directives import StageRef, Stream
 from stax.schedule.legal import Legal
+
+NEAR = 4
 
 
 def build_nests(legal: Legal, name: str = "kernel") -> Program:
@@ -82,14 +86,16 @@ class _Builder:
         stmts: list[Stmt] = []
         grouped = {name: group for group in self.legal.pipeline.groups for name in group}
         for f in self.legal.pipeline.funcs:
-            placed = self.legal.placed[f.name]
-            if placed.store is None and (f.name not in self.legal.pipeline.outputs or f.name in self.copied):
+            if self.legal.placed[f.name].store is None and self.legal.placed[f.name].compute is not None:
                 stmts += self._storage(f)
         done: set[str] = set()
         for f in self.legal.pipeline.funcs:
             if self.legal.placed[f.name].compute is not None or f.name in done:
                 continue
             group = grouped.get(f.name, (f.name,))
+            for name in group:
+                if name not in self.legal.pipeline.outputs or name in self.copied:
+                    stmts += self._storage(self.funcs[name])
             stmts += self._group(group) if len(group) > 1 else self._realize(f)
             done |= set(group)
             stmts += [s for name in group if name in self.copied for s in self._copy(self.funcs[name])]
@@ -176,7 +182,7 @@ class _Builder:
                 block = Block((If(cond, block, Block()),))
             body += block.stmts
             if f.updates:
-                raise NotImplementedError("a group member with updates is refused when frozen")
+                raise InternalError(f"`{name}` of a group has updates, which is refused when frozen")
         loop = For(step, build.index(0), self.algebra.expr(hi - lo + 1), LoopKind.SERIAL, Block(tuple(body)))
         return [loop]
 
@@ -287,12 +293,11 @@ class _Builder:
                 if any(bounder.tightens(self.algebra.of(i), facts) for i in node.index):
                     masks[id(node)] = self._conditions(facts - always)
         new: dict[int, Expr] = {}
-        shared = Sharing()
         places: dict[Affine, Expr] = {}
 
         def place(i: Affine) -> Expr:
             if i not in places:
-                places[i] = rewrite(self.algebra.expr(i), shared.of)
+                places[i] = self.algebra.expr(i)
             return places[i]
 
         for node in postorder(roots):
@@ -300,10 +305,27 @@ class _Builder:
             if isinstance(node, Read):
                 assert isinstance(fresh, Read)
                 mask = tuple(self._renamed(m, env) for m in masks.get(id(node), ()))
-                new[id(node)] = shared.of(self._load(fresh, rewrite_all(mask, shared.of), place))
+                new[id(node)] = self._load(fresh, mask, place)
+            elif (beyond := self._beyond(node, bounder)) is not None:
+                new[id(node)] = _wrapped(fresh, beyond)
             else:
-                new[id(node)] = shared.of(_leaf(fresh, env))
-        return tuple(new[id(root)] for root in roots)
+                new[id(node)] = _leaf(fresh, env)
+        return simplify_all([new[id(root)] for root in roots])
+
+    def _beyond(self, node: Expr, bounder: Bounder) -> int | None:
+        """Return by how much `left` of a remainder `left % n` goes beyond the `n` positions; None where it is not seen.
+
+        So it is for `x + d` where `x` takes all positions: a lower end of at least d proves that n is not 0.
+        """
+        match node:
+            case Binary(op=BinaryOp.MOD, left=left, right=right) if node.dtype is int64:
+                found = bounder.interval(self.algebra.of(left), frozenset())
+            case _:
+                return None
+        if found.lo is None or found.hi is None or found.lo.terms or build.integer(right) is not None:
+            return None
+        past = found.hi - self.algebra.of(right) + 1
+        return past.const if not past.terms and abs(past.const) <= NEAR and found.lo.const >= past.const else None
 
     def _always(self, f: Func, stage: int) -> Facts:
         if not stage:
@@ -347,6 +369,18 @@ def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:
 
 def _folded(cell: Expr, n: int | None) -> Expr:
     return cell if n is None else build.mod(cell, n)
+
+
+def _wrapped(node: Expr, beyond: int) -> Expr:
+    """Return a remainder whose left side is `beyond` the end by conditions, which loops are cut at, not by division."""
+    assert isinstance(node, Binary)
+    at, size = node.left, node.right
+    for _ in range(abs(beyond)):
+        if beyond > 0:
+            at = build.select(build.less(at, size), at, build.sub(at, size))
+        else:
+            at = build.select(build.less_equal(build.const(0, int64), at), at, build.add(at, size))
+    return at
 
 
 def _part(f: Func, part: int) -> str:

@@ -19,7 +19,7 @@ from stax.algorithm.nodes import MARK
 from stax.bounds.interval import Bounder, plain_read
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval
-from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Local
+from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Local, Select
 from stax.expr.walk import children, postorder
 from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store
 from stax.loops.walk import as_block, copy_with_fresh_names, expressions, statements, substitute
@@ -29,11 +29,15 @@ SHORT = 8
 MOST_NODES = 6000
 MOST_CUTS = 12
 NARROW = 8
+MOST_NODES_AGAIN = 600
+LEAST_COPIED, MOST_COPIED = 20_000, 12  # nodes that copies may have: so many, and so many times those there were
 
 
 def partition_loops(program: Program, algebra: Algebra, at_least: Mapping[int, int]) -> Program:
     """Return `program` with its loops cut."""
-    return replace(program, body=_Cutter(algebra).block(program.body, Scope(algebra, at_least)))
+    cutter = _Cutter(algebra)
+    cutter.left = LEAST_COPIED + MOST_COPIED * cutter.weight(program.body)
+    return replace(program, body=cutter.block(program.body, Scope(algebra, at_least)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class _Cutter:
     def __init__(self, algebra: Algebra) -> None:
         self.algebra = algebra
         self.copies = 0
+        self.left = 0
         self._seen: dict[int, tuple[Expr, int, list[Expr]]] = {}
 
     def block(self, block: Block, scope: Scope) -> Block:
@@ -77,7 +82,7 @@ class _Cutter:
         if plain.kind in (LoopKind.VECTOR, LoopKind.UNROLL) or loop.carries:
             return self._whole(plain, scope)
         found = [t for t in self._thresholds(plain, scope) if t not in done]
-        if not found or self._weight(plain) > MOST_NODES or self.copies >= 400:
+        if not found or self.weight(plain) > MOST_NODES or self.left <= 0:
             return self._whole(plain, scope)
         only = [t for t in found if t.only]
         if only and loop.kind is not LoopKind.PARALLEL:
@@ -92,6 +97,8 @@ class _Cutter:
                 last = scope.prover.minimum(last, t.at)
         if only and first == lo and last == hi:
             return self._whole(plain, scope)
+        if loop.kind is LoopKind.PARALLEL and self.weight(plain) > MOST_NODES_AGAIN:
+            return self._whole(plain, scope)
         if loop.kind is LoopKind.PARALLEL:
             return self._branch(plain, first, last, lo, hi, scope)
         return self._three(plain, first, last, lo, hi, scope, done | set(found))
@@ -104,8 +111,10 @@ class _Cutter:
         return replace(loop, kind=LoopKind.SERIAL, width=loop.width) if open_end else loop
 
     def _is_partial(self, loop: For) -> bool:
-        wide = loop.width is not None and loop.width > NARROW and not loop.masked
-        return loop.kind is LoopKind.VECTOR and wide and build.integer(loop.extent) is None and not loop.carries
+        """Return whether the lanes of `loop` may not fill a vector, and its body is small enough for one more copy."""
+        wide = loop.kind is LoopKind.VECTOR and loop.width is not None and loop.width > NARROW
+        open_end = wide and build.integer(loop.extent) is None and not (loop.carries or loop.masked)
+        return open_end and self.weight(loop) <= MOST_NODES_AGAIN
 
     def _in_eights(self, loop: For, scope: Scope) -> Block:
         """Return the lanes that do not fill a vector in runs of eight, and the rest one by one."""
@@ -152,6 +161,7 @@ class _Cutter:
         if scope.prover.less_equal(end, start):
             return Block()
         self.copies += 1
+        self.left -= self.weight(loop)
         copy = copy_with_fresh_names(loop, f"{MARK}{self.copies}")
         assert isinstance(copy, For)
         expr = self.algebra.expr
@@ -359,20 +369,20 @@ class _Cutter:
                 found |= {id(node): node for node in self._below(root)[1]}
         return list(found.values())
 
-    def _weight(self, stmt: Stmt) -> int:
+    def weight(self, stmt: Stmt) -> int:
         """Return how many nodes `stmt` has, those shared among its statements counted again."""
         return sum(self._below(root)[0] for s in statements(stmt) for root in expressions(s))
 
     def _below(self, root: Expr) -> tuple[int, list[Expr]]:
-        """Return how many nodes are below `root`, and those that decide something by positions alone."""
+        """Return how many nodes are below `root`, and those that decide something by plain positions."""
         known = self._seen.get(id(root))
         if known is None:
             order = postorder((root,))
-            loads: set[int] = set()
+            made: set[int] = set()
             deciding: list[Expr] = []
             for node in order:
-                if isinstance(node, Load) or any(id(c) in loads for c in children(node)):
-                    loads.add(id(node))
+                if isinstance(node, Load | Select) or any(id(c) in made for c in children(node)):
+                    made.add(id(node))
                 elif _decides(node):
                     deciding.append(node)
             known = self._seen[id(root)] = (root, len(order), deciding)

@@ -196,13 +196,15 @@ class _Widener:
     def _node(self, node: Expr, below: tuple[Expr, ...], lanes: _Lanes) -> Expr:
         if isinstance(node, Local):
             return lanes.new.get(node.name, node)
-        if isinstance(node, Load) and not node.index:
-            return replace(node, mask=())  # its one element is there for every lane
         if isinstance(node, Load):
             index, mask = below[: len(node.index)], (*below[len(node.index) :], *lanes.mask)
             if any(lanes.axis in e.axes for e in (*index, *mask)):
                 mask = (*mask, *lanes.guard)
+            if not index and node.other is None:  # one cell, always there: lanes need no mask
+                mask = tuple(m for m in mask if not m.axes)
             own = self._union([e.axes for e in (*index, *mask)])
+            if not index and own:
+                raise _NoForm
             if own != self._union([i.axes for i in index]):
                 index = (build.spread(index[0], own), *index[1:])
             return replace(node, index=index, mask=mask, axes=own)

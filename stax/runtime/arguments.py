@@ -11,6 +11,7 @@ import difflib
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -20,6 +21,7 @@ from stax.algorithm.nodes import Input, Scalar
 from stax.backends.artifact import Facts
 from stax.dtypes import DType
 from stax.errors import ArgumentError, BoundsError, DeviceError, StaxError
+from stax.loops.walk import MOST_CHANNELS
 from stax.runtime.formula import Number, formula
 from stax.runtime.signature import Check, CheckKind, Output, Signature
 
@@ -194,7 +196,7 @@ class Arguments:
                     raise ArgumentError(
                         f"nothing says how far `{one.name}` extends in {self.signature.dim(one.name, dim)}",
                         places=[(one.span, "defined here")],
-                        hint="give shape= or out= at the call",
+                        hint=f'sx.Func("{one.name}", shape=(...)), or give shape= or out= at the call',
                     )
                 if extent < 0:
                     raise ArgumentError(f"shape= asks for the extent {extent} of `{one.name}`, which is negative")
@@ -235,11 +237,15 @@ class Arguments:
         span = (check.span, "this read" if check.kind is CheckKind.READ else "this index")
         match check.kind:
             case CheckKind.READ:
+                itself = check.stage.partition(".update(")[0] == check.source
                 return BoundsError(
                     f"`{check.stage}` reads `{check.source}` outside its {dim}: it needs {lo} to {hi}, "
                     f"there is {served}",
                     places=[span],
-                    hint=f"read sx.pad({check.source}, ...), clip or shift the index, "
+                    hint=f"give start values before the definition, such as {check.source}[0] = ..., "
+                    "or read it in an arm of sx.select that keeps inside"
+                    if itself
+                    else f"read sx.pad({check.source}, ...), clip or shift the index, "
                     "or ask for another shape=, out= or origin=",
                 )
             case CheckKind.WRITE:
@@ -283,17 +289,23 @@ class Arguments:
         return parts[0] if len(parts) == 1 else parts
 
 
-def facts_of(arrays: Iterable[tuple[str, Array]]) -> Facts:
-    """Return what holds of `arrays`: which are dense in their last dimension, and which aligned to their elements."""
+def facts_of(arrays: Iterable[tuple[str, Array]], pixels: AbstractSet[str] = frozenset()) -> Facts:
+    """Return what holds of `arrays`: which are dense in their last dimension, and which aligned to their elements.
+
+    Of those in `pixels` also how many channels they have, where they are few.
+    """
     dense: list[str] = []
     aligned: list[str] = []
+    packed: list[tuple[str, int]] = []
     for name, array in arrays:
         item, shape = array.itemsize, array.shape
         if not shape or shape[-1] <= 1 or array.strides[-1] == item:
             dense.append(name)
         if array.flags.aligned and (array.dtype.alignment == item or _aligned(array)):
             aligned.append(name)
-    return Facts(frozenset(dense), frozenset(aligned))
+        if name in pixels and 1 < shape[-1] <= MOST_CHANNELS and array.strides[-2:] == (shape[-1] * item, item):
+            packed.append((name, shape[-1]))
+    return Facts(frozenset(dense), frozenset(aligned), frozenset(packed))
 
 
 def _aligned(array: Array) -> bool:

@@ -28,7 +28,8 @@ class Build:
 
     `respecialise` makes the code that takes some facts for granted; `program` is interpreted where that fails, unless
     `strict_native`. `source` gives a text by its kind ("loops", "llvm", "asm"); `symbols` are what code imports.
-    `elsewhere` makes the kernel for calls with `origin=`, whose outputs begin where the call says.
+    `elsewhere` makes the kernel for calls with `origin=`, whose outputs begin where the call says. `pixels`
+    are the arrays whose last dimension the code wants to know, `packed` those where that is known beforehand.
     """
 
     signature: Signature
@@ -42,6 +43,8 @@ class Build:
     strict_native: bool = False
     symbols: Callable[[], Mapping[str, int]] = field(default=lambda: pool().symbols)
     elsewhere: Callable[[], Kernel] | None = None
+    pixels: frozenset[str] = frozenset()
+    packed: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class Kernel:
     def __init__(self, build: Build) -> None:
         self._build = build
         self._arguments = Arguments(build.signature)
-        self._tables = facts_of((t.name, t.array) for t in build.signature.tables)
+        self._tables = facts_of(((t.name, t.array) for t in build.signature.tables), build.pixels)
         self._versions: dict[Facts, Runner] = {}
         self._interpreted: Runner | None = None
         self._lock = threading.Lock()
@@ -125,7 +128,8 @@ class Kernel:
         """
         outputs = [name for one in self.signature.outputs for name in one.buffers]
         names = frozenset((*(one.name for one in self.signature.inputs), *outputs))
-        facts = Facts(names | self._tables.dense, names | self._tables.aligned)
+        tables = self._tables
+        facts = Facts(names | tables.dense, names | tables.aligned, self._build.packed | tables.packed)
         if facts not in self._versions and self._interpreted is None:
             self._made(facts)
 
@@ -184,7 +188,7 @@ class Kernel:
     def _runner(self, bound: Bound) -> Runner:
         if self._interpreted is not None:
             return self._interpreted
-        facts = facts_of(bound.arrays.items())
+        facts = facts_of(bound.arrays.items(), self._build.pixels)
         found = self._versions.get(facts)
         return found if found is not None else self._made(facts)
 
@@ -272,4 +276,7 @@ def _failure(signature: Signature, result: int, record: list[int]) -> DeviceErro
 def _guard(facts: Facts) -> str:
     dense = ", ".join(sorted(facts.dense)) or "none"
     aligned = ", ".join(sorted(facts.aligned)) or "none"
-    return f"last dimension steps by one element: {dense}; aligned to the element: {aligned}"
+    packed = "".join(
+        f"; the last dimension of {name} has {n} elements, side by side" for name, n in sorted(facts.packed)
+    )
+    return f"last dimension steps by one element: {dense}; aligned to the element: {aligned}{packed}"

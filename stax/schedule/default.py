@@ -13,8 +13,9 @@ from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.dtypes import int64 as _INT
 from stax.expr.affine import Algebra
-from stax.expr.nodes import Binary, Call, Cast, Const, Expr, Fn, Read, Select, Unary, Var
-from stax.expr.walk import names, postorder
+from stax.expr.nodes import Binary, Call, Const, Expr, Fn, Read, Select, Unary, Var
+from stax.expr.walk import children, names, postorder
+from stax.schedule.channels import channels
 from stax.schedule.directives import (
     CacheRead,
     Clone,
@@ -41,7 +42,8 @@ MOST_COPIED = 64
 CHUNK = 16384
 BLOCK = 128
 LIGHT = 40
-MOST_SIDE = 16
+MOST_SIDE = 8
+ROWS_A_TASK = 128
 TILE_ROWS = 4
 _PLAIN = frozenset({Fn.FMA, Fn.FLOOR, Fn.CEIL, Fn.TRUNC, Fn.RINT, Fn.ISNAN, Fn.COPYSIGN, Fn.ABSD, Fn.SATURATING_CAST})
 
@@ -86,6 +88,7 @@ class _Default:
     own: dict[tuple[str, int], list[Access]] = field(default_factory=dict[tuple[str, int], list[Access]])
     funcs: dict[str, Func] = field(default_factory=dict[str, Func])
     strips: dict[str, _Strip] = field(default_factory=dict[str, _Strip])
+    channels: dict[str, int] = field(default_factory=dict[str, int])
 
     def lines(self) -> list[Line]:
         self.funcs = {f.name: f for f in self.pipeline.funcs}
@@ -101,14 +104,13 @@ class _Default:
         if inlined:
             self._look_through(inlined)
             kept = [f for f in kept if f.name in self.funcs]
+        self.channels = channels(self.pipeline, self.own, self.algebra)
         for f in reversed(kept):
             self._strip(f)
         out = [Line(StageRef(name), Inline()) for name in inlined if name not in self.named]
-        for f in reversed(kept):
+        for f in reversed(kept):  # readers first: what is placed at a loop is placed at it as it then is
             if f.name not in self.named:
                 out += self._placed(f)
-        for f in kept:
-            if f.name not in self.named:
                 for stage in range(len(f.updates) + 1):
                     out += [Line(StageRef(f.name, stage), d) for d in self._around_guests(f, self._loops(f, stage))]
         return out
@@ -116,7 +118,7 @@ class _Default:
     def _around_guests(self, f: Func, chosen: list[Directive]) -> list[Directive]:
         """Leave out what the Funcs that are placed in the loops of `f` do not bear."""
         loops = {loop for host, loop in self.hosts if host == f.name}
-        if loops & {f.dims[-1] if f.dims else "", *(f"{d}.in" for d in f.dims)}:
+        if loops & {*f.dims[self._lane(f) :], *(f"{d}.in" for d in f.dims)}:
             return [d for d in chosen if isinstance(d, Parallel) and d.n is None and f.name not in self.serial]
         if f.name in self.serial:
             return [d for d in chosen if isinstance(d, Vectorize) and "." not in d.var]
@@ -204,9 +206,9 @@ class _Default:
         reader = self.funcs[access.func]
         strip = self.strips.get(reader.name)
         if strip is None:
-            if len(reader.dims) < 2 or access.stage or not self._pure(reader) or reader.name in self.named:
+            if self._lane(reader) < 1 or access.stage or not self._pure(reader) or reader.name in self.named:
                 return None
-            strip = _Strip(reader.name, len(reader.dims) - 2, 0, 0)
+            strip = _Strip(reader.name, self._lane(reader) - 1, 0, 0)
         row = reader.dims[strip.row]
         rows = [d for d, i in enumerate(access.index) if row in names(self.algebra.atom(n) for n, _ in i.terms)]
         if len(rows) != 1:
@@ -224,7 +226,22 @@ class _Default:
         if strip is None:
             return [] if f.name in self.pipeline.outputs else [Line(StageRef(f.name), ComputeRoot())]
         head = self.funcs[strip.head]
-        return [Line(StageRef(f.name), ComputeAt(head.name, 0, head.dims[-2]))]
+        return [Line(StageRef(f.name), ComputeAt(head.name, 0, head.dims[self._lane(head) - 1]))]
+
+    def _lane(self, f: Func) -> int:
+        """Return which dim becomes lanes: the last, but that of pixels where the last is their channels."""
+        return len(f.dims) - (2 if f.name in self.channels and len(f.dims) > 1 else 1)
+
+    def _in_lanes(self, f: Func, var: str, lanes: int, domain: Iterable[str] = ()) -> list[Directive]:
+        """Return lanes along `var`, all channels of as many pixels at a time, inside the loops of `domain`."""
+        last = f.dims[-1]
+        if self._lane(f) == len(f.dims) - 1:
+            return [Vectorize(var, lanes)]
+        return [
+            Vectorize(var, lanes),
+            Unroll(last, self.channels[f.name]),
+            Reorder((last, var, *domain, f"{last}.in", f"{var}.in")),
+        ]
 
     def _loops(self, f: Func, stage: int) -> list[Directive]:
         lanes = _lanes(f, stage)
@@ -239,20 +256,21 @@ class _Default:
         inside = f.name in self.strips
         if not f.dims:
             return []
-        last = f.dims[-1]
+        at = self._lane(f)
+        lane = f.dims[at]
         if inside:
-            return [Vectorize(last, lanes)]
-        if len(f.dims) == 1:
-            return [Parallel(last, CHUNK), Vectorize(f"{last}.in", lanes)]
+            return self._in_lanes(f, lane, lanes)
+        if at == 0:
+            return [Parallel(lane, CHUNK), *self._in_lanes(f, f"{lane}.in", lanes)]
         members = self._members(f.name)
-        row = f.dims[-2]
+        row, outer = f.dims[at - 1], f.dims[: at - 1]
         if members:
             out: list[Directive] = [Parallel(row, STRIP_ROWS)]
-            if len(f.dims) > 2:
-                out.append(Reorder((row, *f.dims[:-2], f"{row}.in")))
-            return [*out, Vectorize(last, lanes)]
+            if outer:
+                out.append(Reorder((row, *outer, f"{row}.in")))
+            return [*out, *self._in_lanes(f, lane, lanes)]
         wide = 2 * lanes if _cost(f.values, {}) <= LIGHT else lanes
-        return [*(Parallel(d) for d in f.dims[:-2]), Parallel(row, STRIP_ROWS), Vectorize(last, wide)]
+        return [*(Parallel(d) for d in outer), Parallel(row, STRIP_ROWS), *self._in_lanes(f, lane, wide)]
 
     def _moved(self, f: Func) -> list[tuple[str, ...]]:
         """Return, for each read of its own Func, the dims it lies elsewhere in; of a group, that the first is one."""
@@ -270,6 +288,14 @@ class _Default:
         still = [d for d in f.dims if all(d not in dims for dims in moved)]
         grouped = any(f.name in group for group in self.pipeline.groups)
         last = f.dims[-1]
+        if self._lane(f) < len(f.dims) - 1 and last in still:
+            lane = f.dims[self._lane(f)]
+            free = [Parallel(d) for d in still if d not in (lane, last)][:1]
+            return (
+                [*free, *self._in_lanes(f, lane, lanes)]
+                if lane in still
+                else [*free, Unroll(last, self.channels[f.name])]
+            )
         if last in still and len(leads) == 1 and not grouped and f.dims[0] not in leads:
             others = [d for d in f.dims if d != last and d in still]
             rest = [d for d in f.dims if d not in still]
@@ -293,30 +319,45 @@ class _Default:
         last, domain = plain[-1], [r.name for r in update.domain]
         contiguous = last == f.dims[-1] and not self._runs_along_domain(f, stage)
         light = _cost(update.values, {}) <= LIGHT
+        ragged = any(names((r.lo, r.hi)) & set(f.dims) for r in update.domain)
+        if f.name in self.channels and (last,) == f.dims:
+            n = self.channels[f.name]
+            return [Unroll(last, n), *([] if ragged else [Reorder((last, *domain, f"{last}.in"))])]
+        if self._lane(f) < len(f.dims) - 1 and tuple(plain[-2:]) == f.dims[-2:]:
+            return self._pixel_update_loops(f, plain, () if ragged else domain, lanes, inside)
         if not contiguous:
             side = min(lanes, MOST_SIDE)
             turned = [Unroll(domain[-1], side)] if light and domain else []
             if inside:
                 return [Vectorize(last, side), *turned]
             return [
-                *(Parallel(d) for d in plain[:-1]), Parallel(last, STRIP_ROWS), Vectorize(f"{last}.in", side), *turned,
+                *(Parallel(d) for d in plain[:-1]), Parallel(last, ROWS_A_TASK), Vectorize(f"{last}.in", side), *turned,
             ]  # fmt: skip
-        if inside:
-            return [Vectorize(last, lanes)]
         if len(plain) == 1:
-            return [Parallel(last, CHUNK), Vectorize(f"{last}.in", lanes)]
-        row, outer = plain[-2], [Parallel(d) for d in plain[:-2]]
-        ragged = any(names((r.lo, r.hi)) & set(f.dims) for r in update.domain)
+            return [Vectorize(last, lanes)] if inside else [Parallel(last, CHUNK), Vectorize(f"{last}.in", lanes)]
+        row = plain[-2]
+        threads = [] if inside else [*(Parallel(d) for d in plain[:-2]), Parallel(row, STRIP_ROWS)]
         if not light or not domain or ragged:
-            return [*outer, Parallel(row, STRIP_ROWS), Vectorize(last, lanes)]
+            return [*threads, Vectorize(last, lanes)]
+        rows = row if inside else f"{row}.in"
         return [
-            *outer,
-            Parallel(row, STRIP_ROWS),
-            Split(f"{row}.in", f"{row}.in", f"{row}.tile", TILE_ROWS),
+            *threads,
+            Split(rows, rows, f"{row}.tile", TILE_ROWS),
             Vectorize(last, 2 * lanes),
-            Reorder((last, f"{row}.in", *domain, f"{row}.tile", f"{last}.in")),
+            Reorder((last, rows, *domain, f"{row}.tile", f"{last}.in")),
             Unroll(f"{row}.tile"),
         ]
+
+    def _pixel_update_loops(
+        self, f: Func, plain: list[str], domain: Iterable[str], lanes: int, inside: bool
+    ) -> list[Directive]:
+        *rows, lane, _ = plain
+        if inside:
+            return self._in_lanes(f, lane, lanes, domain)
+        if not rows:
+            return [Parallel(lane, CHUNK), *self._in_lanes(f, f"{lane}.in", lanes, domain)]
+        outer = [Parallel(d) for d in rows[:-1]]
+        return [*outer, Parallel(rows[-1], STRIP_ROWS), *self._in_lanes(f, lane, lanes, domain)]
 
     def _runs_along_domain(self, f: Func, stage: int) -> bool:
         """Return whether what the update reads lies side by side along its domain, not along its own dims."""
@@ -349,11 +390,17 @@ def _size(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
 
 
 def _lanes(f: Func, stage: int) -> int:
-    """Return how many values of the widest type that the stage computes fit a register."""
-    roots = f.values if stage == 0 else f.updates[stage - 1].values
-    sizes = [
-        node.dtype.size_bytes
-        for node in postorder(roots)
-        if not isinstance(node, Const | Var) and not (node.dtype.name == "int64" and not isinstance(node, Read | Cast))
-    ]
-    return max(8, REGISTER_BYTES // max([*sizes, *(t.size_bytes for t in f.dtypes)]))
+    """Return how many values of the widest type that a stage computes fit a register; positions do not count."""
+    widest = max(t.size_bytes for t in f.dtypes)
+    stack: list[Expr] = list(f.values if stage == 0 else f.updates[stage - 1].values)
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen or isinstance(node, Const | Var):
+            continue
+        seen.add(id(node))
+        if node.dtype.name != "int64" or isinstance(node, Read):
+            widest = max(widest, node.dtype.size_bytes)
+        if not isinstance(node, Read):
+            stack += children(node)
+    return max(8, REGISTER_BYTES // widest)

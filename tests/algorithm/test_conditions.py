@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stax import dtypes
-from stax.algorithm.conditions import affine_condition, affine_parts
+from stax.algorithm.conditions import affine_parts
 from stax.expr import build
 from stax.expr.evaluate import evaluate
 from stax.expr.nodes import Binary, BinaryOp, Cast, Expr, Param, Read, Select, Size, Unary, UnaryOp, Var
@@ -48,7 +48,7 @@ CONDITIONS = [
 def test_the_part_follows_from_the_condition_and_reads_nothing(case: int) -> None:
     cond, yes, no = CONDITIONS[case]
     for holds, wanted in ((True, yes), (False, no)):
-        part = affine_condition(cond, holds)
+        part = affine_parts([cond])[0][0 if holds else 1]
         assert (part is None) == (wanted is None)
         if part is None:
             continue
@@ -75,14 +75,14 @@ def test_floats_protect_nothing_and_integer_params_do() -> None:
     level = build.less(Cast(dtypes.float32, X), Param(dtypes.float32, "p"))
     steps = build.less(Cast(dtypes.int64, Param(dtypes.int32, "n")), X)
     assert affine_parts([level, steps])[0] == (None, None)
-    assert affine_condition(steps) is steps
+    assert affine_parts([steps])[0][0] is steps
 
 
 def test_a_deep_shared_condition_costs_its_nodes() -> None:
     cond = either(EDGE, DATA)
     for _ in range(5000):
         cond = build.both(cond, cond)
-    assert affine_condition(cond) is None
-    part = affine_condition(inverse(cond))
+    assert affine_parts([cond])[0][0] is None
+    part = affine_parts([inverse(cond)])[0][0]
     assert part is not None
     assert len(postorder([part])) < 10000

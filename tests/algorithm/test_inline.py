@@ -44,3 +44,17 @@ def test_a_func_that_nothing_reads_any_more_is_gone() -> None:
     g[x] = f[x] * 0
     h[x] = sx.select(x < 0, g[x], a[x])
     assert [k.name for k in inline(freeze(h), {"g"}).funcs] in (["f", "h"], ["h"])
+
+
+def test_a_group_of_which_one_is_left_is_none() -> None:
+    """The factor that is inlined is 0, and with it goes the only read of `m` in `e`."""
+    y = sx.Var("y")
+    e, m, zero, f = sx.Func("e", sx.int32, (4, 5)), sx.Func("m", sx.int32, (4, 5)), sx.Func("zero"), sx.Func("f")
+    zero[x] = sx.int32(0)
+    e[0, x], m[0, x] = 1, 2
+    e[y, x] = e[y - 1, x] + m[y - 1, x] * zero[x]
+    m[y, x] = m[y - 1, x] + e[y - 1, x]
+    f[x] = e[3, x]
+    smaller = inline(freeze(f), {"zero"})
+    assert all(n in [g.name for g in smaller.funcs] for group in smaller.groups for n in group)
+    assert sx.compile(f, strict_native=True)(shape=(5,)).tolist() == [1] * 5

@@ -34,3 +34,11 @@ def test_members_of_a_group_that_are_read_beside_themselves_are_computed_whole()
     one = start + 2
     wanted = one + 2 + np.append(one[1:], 0)
     assert sx.compile(f, strict_native=True)(shape=(2,)).tolist() == wanted[:2].tolist()
+
+
+def test_a_func_whose_last_read_folds_away_is_not_computed() -> None:
+    """`true | any(...)` is true, and the reduction in it has no reader left."""
+    a, f = sx.Input("a", sx.uint8, 1), sx.Func("f")
+    r = sx.RDom("r", j=(0, x))
+    f[x] = sx.any(a[r.j + 5] > 3, over=r) | True
+    assert sx.compile(f, strict_native=True)(np.uint8([]), shape=(3,)).tolist() == [True] * 3

@@ -6,6 +6,8 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 from tests.differential.compare import Outcome
 from tests.differential.work import Job, work
@@ -35,8 +37,16 @@ def main() -> int:
     return _all(given.programs, given.schedules, given.seed, given.jobs, given.times)
 
 
+def _until_interrupted(results: Iterator[Any]) -> Iterator[Any]:
+    """Yield `results`; an interrupt ends them, and what there is so far is reported."""
+    try:
+        yield from results
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+
+
 def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> int:
-    from tests.differential.seen import table
+    from tests.differential.seen import LEAST, expected, table
 
     start = time.monotonic()
     bad: list[str] = []
@@ -47,7 +57,9 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> in
     seen: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
     todo = (Job(seed + k, schedules) for k in range(programs))
-    for k, result in enumerate(run_all(work, todo, jobs), 1):
+    ran = 0
+    for result in _until_interrupted(run_all(work, todo, jobs)):
+        ran += 1
         match result:
             case Died(job=job, why=why):
                 counts["crashed"] += 1
@@ -65,9 +77,11 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> in
                 elif result.status != "ok":
                     bad.append(f"seed {result.seed}: {result.status}: {result.message}\n{result.schedule}")
                     print(bad[-1], flush=True)
-        if k % 100 == 0:
-            print(f"{k} programs, {time.monotonic() - start:.0f} s, {len(bad)} bad", file=sys.stderr, flush=True)
-    print(table(drawn, seen))
+        if ran % 100 == 0:
+            print(f"{ran} programs, {time.monotonic() - start:.0f} s, {len(bad)} bad", file=sys.stderr, flush=True)
+    print(table(drawn, seen, LEAST))
+    few = [word for word in expected() if seen[word] < LEAST]
+    print(f"{len(few)} of {len(expected())} words seen fewer than {LEAST} times{': ' if few else ''}{', '.join(few)}")
     print(f"{sum(refused.values())} programs or calls refused:")
     for message, n in refused.most_common(12):
         print(f"  {n:5d}  {message[:140]}")
@@ -75,10 +89,10 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> in
     if times:
         print("seconds: " + ", ".join(f"{what} {s:.0f}" for what, s in seconds.most_common()))
     print(
-        f"{programs} programs by {schedules} schedules: {counts['runs']} runs compared, {counts['ok']} programs the same "
-        f"to the bit, {counts['wrong']} mismatches, {counts['error']} errors, {counts['crashed']} crashes, "
+        f"{ran} programs by {schedules} schedules: {counts['runs']} runs compared, {counts['ok']} programs the "
+        f"same to the bit, {counts['wrong']} mismatches, {counts['error']} errors, {counts['crashed']} crashes, "
         f"{time.monotonic() - start:.0f} s"
-    )  # fmt: skip
+    )
     return 1 if bad else 0
 
 

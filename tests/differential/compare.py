@@ -7,7 +7,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -20,7 +20,7 @@ from stax.backends.artifact import Artifact, Facts
 from stax.backends.llvm.build import artifact
 from stax.bounds.infer import Regions, infer
 from stax.compiler import host, signature
-from stax.errors import InternalError, StaxError
+from stax.errors import InternalError, RunError, StaxError, UserError
 from stax.expr.evaluate import evaluate
 from stax.expr.nodes import Expr, Param, Size
 from stax.lang.freeze import freeze
@@ -29,13 +29,15 @@ from stax.loops.interpret import interpret as interpret_loops
 from stax.loops.nodes import Program, Role
 from stax.loops.show import show as show_loops
 from stax.lower.passes import lower
+from stax.runtime.arguments import Arguments
 from stax.runtime.kernel import Build, Kernel
 from stax.schedule.directives import Line
+from stax.schedule.legal import Legal
 from stax.schedule.schedule import Schedule
 from tests.differential import layouts
 from tests.differential.generate import DIMS, Drawn
 from tests.differential.schedules import draw_lines
-from tests.differential.seen import words_of
+from tests.differential.seen import words_drawn, words_of
 
 MOST_CELLS = 1 << 17
 GROWTH = 8
@@ -214,7 +216,26 @@ class _Texts:
     texts: list[str] = field(default_factory=list)
 
 
-def kernel_of(built: Built, lines: Sequence[Line]) -> tuple[Kernel, Program, _Texts]:
+def _inferred(built: Built, rng: Random) -> Built:
+    """Return `built` with the shapes that a call without shape= would give, now and then, where it gives any.
+
+    The largest extents that the inputs serve: the oracle says whether they are too large, and one more is refused.
+    """
+    if rng.random() > 0.2:
+        return built
+    arguments = Arguments(signature(built.pipeline, built.regions))
+    given = {**built.arrays, **built.scalars}
+    try:
+        bound = arguments.bind((), given)
+    except (UserError, RunError):
+        return built
+    shapes = {name: tuple(bound.sizes[name]) for name in built.pipeline.outputs}
+    if any(math.prod(s) > MOST_CELLS for s in shapes.values()):
+        return built
+    return replace(built, shapes=shapes, asked=None)
+
+
+def kernel_of(built: Built, lines: Sequence[Line]) -> tuple[Kernel, Legal, Program, _Texts]:
     """Return the program compiled under `lines`; the same steps as `compile`, each once."""
     legal = prove(built.pipeline, lines, built.regions)
     program = lower(legal)
@@ -233,9 +254,9 @@ def kernel_of(built: Built, lines: Sequence[Line]) -> tuple[Kernel, Program, _Te
             program=program,
             threads=2,
             strict_native=True,
-        )  # fmt: skip
+        )
     )
-    return made, program, texts
+    return made, legal, program, texts
 
 
 def call(built: Built, kernel: Kernel, rng: Random) -> dict[str, tuple[np.ndarray, ...]]:
@@ -303,6 +324,7 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
         try:
             built = build(drawn)
             clock("freeze and infer")
+            built = _inferred(built, Random(f"shape {drawn.seed}"))
             wanted = oracle(built)
             clock("oracle")
         except InternalError:
@@ -311,6 +333,7 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
             outcome.status, outcome.message = "refused", f"{type(error).__name__}: {_head(error)}"
             return outcome
         if count:
+            outcome.drawn = dict.fromkeys(words_drawn(drawn), 1)
             for name, words in drawn.words.items():
                 for word in words if any(f.name == name for f in built.pipeline.funcs) else ():
                     outcome.drawn[word] = outcome.drawn.get(word, 0) + 1
@@ -324,7 +347,7 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
                 lines = draw_lines(rng, built.pipeline, built.regions, outcome)
             clock("draw schedule")
             current = "\n".join(str(Schedule.of(built.pipeline, lines)).splitlines()[2:]) if lines else "default"
-            kernel, program, texts = kernel_of(built, lines)
+            kernel, legal, program, texts = kernel_of(built, lines)
             clock("prove and lower")
             found = call(built, kernel, rng)
             clock("compile and call")
@@ -334,7 +357,7 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
                 clock("loops")
             outcome.runs += 1
             if count:
-                for word in words_of(drawn, built.pipeline, program, texts.texts):
+                for word in words_of(drawn, legal.pipeline, program, texts.texts, built.arrays):
                     outcome.seen[word] = outcome.seen.get(word, 0) + 1
                 if lines:
                     _count_directive(rng, built, lines, program, outcome)

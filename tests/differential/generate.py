@@ -156,7 +156,7 @@ class _Drawer:
         if r.random() < 0.12:
             self.table()
         kinds = (
-            (self.pure, 10), (self.reduction, 4), (self.pure_update, 2), (self.scatter, 2), (self.recurrence, 3),
+            (self.pure, 10), (self.reduction, 4), (self.pure_update, 2), (self.scatter, 3), (self.recurrence, 3),
             (self.group, 1), (self.tuple_func, 2), (self.lookup, 1), (self.part_update, 1),
             (self.padded, 2), (self.monoid, 1), (self.position, 1),
         )  # fmt: skip
@@ -192,6 +192,10 @@ class _Drawer:
                 extent = self.extents[(d + 3 - rank) % 3]
                 if rank <= 2 and d == rank - 1 and r.random() < 0.15:
                     extent = r.choice((15, 16, 17, 31, 32, 33, 63, 64, 65))
+                if rank == 2 and d == 0 and r.random() < 0.1:
+                    extent = r.choice((31, 32, 33, 40, 65))
+                if rank == 1 and r.random() < 0.04:
+                    extent = r.choice((511, 16383, 16385, 17000))
                 shape.append(extent if ceil is None else ceil + 1)
             self.out.shapes[name] = tuple(shape)
 
@@ -305,7 +309,8 @@ class _Drawer:
         value = self.expr(dtype, self._scope(dims, floors, ceils))
         self._make(name, extra)
         self.say(f"{name}[{_index(dims)}] = ", value)
-        self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims)))
+        closed = any(c is not None and c < 0 for c in ceils)
+        self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims), "closed" if closed else "func"))
         return name
 
     def reduction(self) -> str:
@@ -388,7 +393,7 @@ class _Drawer:
         if not sure and r.random() < 0.25:
             if r.random() < 0.5:
                 where = [f", where=lambda {name}: ", self._affine_condition(names)]
-                self.word("RDom where, affine")
+                self.word("RDom where, by positions")
             else:
                 where = [f", where=lambda {name}: ", self.expr("bool", Scope(names, 1, False))]
                 self.word("RDom where, by data")
@@ -450,7 +455,7 @@ class _Drawer:
         else:
             old = Term(dtype, [f"{name}[{_index(read)}]"])
             self.say(f"{name}[{_index(left)}] = ", Term(dtype, [form[0], old, form[1], value, form[2]]))
-        self.word("update of a part")
+        self.word("update of a part or by positions")
         self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims)))
         return name
 
@@ -484,7 +489,7 @@ class _Drawer:
             self.say(*cell, " = ", value)
         else:
             self.say(*cell, " = ", Term(dtype, [form[0], Term(dtype, cell), form[1], value, form[2]]))
-        self.word("scatter")
+        self.word("scatter by data")
         self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims)))
         return name
 
@@ -610,7 +615,7 @@ class _Drawer:
         self._make(name)
         cell = f"{name}[{_index(dims)}]"
         self.say(f"{cell} = (", values[0], ", ", values[1], ")")
-        self.word("tuple")
+        self.word("Func of a tuple")
         if update:
             a, b = Term(types[0], [f"{cell}[0]"]), Term(types[1], [f"{cell}[1]"])
             swapped: list[Term] = [a, b]
@@ -624,10 +629,10 @@ class _Drawer:
         return name
 
     def lookup(self) -> str:
-        """A Func of its index alone, and one that reads it at bytes."""
+        """Make a Func of its index alone, and one that reads it at bytes."""
         r = self.r
         lut, name, dtype = self.fresh("l"), self.fresh("f"), self._dtype()
-        byte = next((s for s in self.sources if s.dtypes[0] == "uint8"), None)
+        byte = next((s for s in self.sources if s.dtypes[0] == "uint8" and s.kind != "closed"), None)
         if byte is None:
             byte = self.input("uint8", r.choice((1, 2)))
         entry = self.expr(dtype, Scope([Name("i", None, None)], 2, False))
@@ -889,7 +894,7 @@ class _Drawer:
             parts += [", " if k else "", i]
         read = Term(dtype, [*parts, "]"])
         cond = f"({at} >= 0) & ({at} < {size})"
-        self.word("select keeps a read inside")
+        self.word("read under a mask")
         return Term(dtype, [f"sx.select({cond}, ", read, ", ", self.expr(dtype, scope), ")"])
 
     def _reduced(self, dtype: str, scope: Scope) -> Term:
@@ -918,7 +923,7 @@ class _Drawer:
     def leaf(self, dtype: str, scope: Scope) -> Term:
         r = self.r
         pick = r.random()
-        same = [s for s in self.sources if dtype in s.dtypes]
+        same = [s for s in self.sources if dtype in s.dtypes and s.kind != "closed"]
         recent = same[-3:]
         if pick < 0.75:
             if same:
@@ -926,7 +931,7 @@ class _Drawer:
             if len(self.out.inputs) < 4 and r.random() < 0.6:
                 rank = len([n for n in scope.names if "." not in n.text]) or 1
                 return self.read(self.input(dtype, min(rank, 3)), dtype, scope)
-            source = r.choice([s for s in self.sources])
+            source = r.choice([s for s in self.sources if s.kind != "closed"])
             other = source.dtypes[0]
             return Term(dtype, ["sx.cast(", self.read(source, other, scope), f", {_type(dtype)})"])
         if pick < 0.85 and scope.names:
@@ -1044,7 +1049,7 @@ class _Drawer:
 
     def _data_index(self, floor: int | None, ceil: int | None, scope: Scope, source: Source, d: int) -> Term | None:
         r = self.r
-        able = [s for s in self.sources if s.dtypes[0] in INTS and s is not source]
+        able = [s for s in self.sources if s.dtypes[0] in INTS and s is not source and s.kind != "closed"]
         if not able or scope.depth < 0:
             return None
         data = r.choice(able)
@@ -1052,7 +1057,7 @@ class _Drawer:
         value = self.read(data, data.dtypes[0], inner)
         low = -1 if floor is None else floor
         high = low + r.randint(0, 6) if ceil is None else ceil
-        self.word("gather")
+        self.word("index by data")
         if r.random() < 0.5 and low >= 0 and high <= 127:
             return Term("index", ["sx.clip(", value, f", {low}, {high})"])
         span = min(high - low + 1, 127)

@@ -17,10 +17,19 @@ class Job:
 
 
 def work(job: Job) -> Outcome:
+    """Return what became of the program of a seed, and what was seen in it."""
+    return _run(job, True)
+
+
+def quick(job: Job) -> Outcome:
     """Return what became of the program of a seed."""
+    return _run(job, False)
+
+
+def _run(job: Job, count: bool) -> Outcome:
     with np.errstate(all="ignore"):
         try:
             drawn = draw(job.seed)
         except Exception as error:
             return Outcome(job.seed, "error", f"drawing: {type(error).__name__}: {error}")
-        return run(drawn, job.schedules)
+        return run(drawn, job.schedules, count=count)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 Job = Any
@@ -19,6 +20,7 @@ class _Worker:
     pipe: Connection
     job: Job = None
     since: float = 0.0
+    spent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,12 @@ class Died:
 
 
 def run_all(
-    work: Callable[[Job], Any], jobs: Iterable[Job], processes: int, most_s: float = 120.0, setup: Any = None
+    work: Callable[[Job], Any], jobs: Iterable[Job], processes: int, most_s: float = 60.0, setup: Any = None
 ) -> Iterator[Any]:
-    """Yield `work(job)` for all jobs, in any order, or Died."""
+    """Yield `work(job)` for all jobs, in any order, or Died.
+
+    A job may take `most_s` of processor time, and ten times that of waiting, since machines are shared.
+    """
     context = mp.get_context("spawn")
     pending = iter(jobs)
     workers: list[_Worker] = []
@@ -51,7 +56,7 @@ def run_all(
         if job is None:
             done = True
             return False
-        worker.job, worker.since = job, time.monotonic()
+        worker.job, worker.since, worker.spent = job, time.monotonic(), _spent_s(worker.process.pid)
         worker.pipe.send(job)
         return True
 
@@ -65,12 +70,15 @@ def run_all(
             for k, worker in enumerate(workers):
                 if worker.job is None:
                     continue
-                late = time.monotonic() - worker.since > most_s
+                late = worker.pipe not in ready and (
+                    time.monotonic() - worker.since > 10 * most_s
+                    or _spent_s(worker.process.pid) - worker.spent > most_s
+                )
                 if worker.pipe not in ready and not late:
                     continue
                 job, worker.job = worker.job, None
                 try:
-                    if late and worker.pipe not in ready:
+                    if late:
                         worker.process.terminate()
                         raise EOFError
                     yield worker.pipe.recv()
@@ -87,6 +95,15 @@ def run_all(
             worker.process.join(1)
             if worker.process.is_alive():
                 worker.process.terminate()
+
+
+def _spent_s(pid: int) -> float:
+    """Return the processor time that a process has taken; 0 where that cannot be known."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def _serve(pipe: Connection, work: Callable[[Job], Any], setup: Any) -> None:

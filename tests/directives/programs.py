@@ -26,7 +26,9 @@ class Case:
 
 
 def none(s: sx.Schedule) -> None:
-    """Say nothing."""
+    """Say no more than that the default schedule is not asked."""
+    for name in s.pipeline.outputs:
+        s[name].compute_root()
 
 
 def row_sums() -> sx.Func:

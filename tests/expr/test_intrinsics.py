@@ -8,7 +8,7 @@ import pytest
 from stax import dtypes
 from stax.dtypes import DType
 from stax.expr.evaluate import primitive
-from stax.expr.intrinsics import LIBM, PRIMITIVES, expand, expand_all, is_primitive
+from stax.expr.intrinsics import LIBM, PRIMITIVES, expand, is_primitive
 from stax.expr.nodes import Axis, Call, Fn, Local
 from stax.expr.walk import postorder
 
@@ -132,10 +132,3 @@ def test_an_expansion_is_primitive_and_keeps_axes(fn: Fn, dtype: DType) -> None:
     assert all(node.axes == axes for node in nodes if type(node).__name__ != "Const")
     if dtype.name == "float32":
         assert all(node.fn in PRIMITIVES for node in nodes if isinstance(node, Call))
-
-
-def test_every_call_below_the_roots_is_expanded() -> None:
-    x = Local(dtypes.float32, "x")
-    inner = Call(dtypes.float32, Fn.EXP, (x,))
-    roots = expand_all([Call(dtypes.float32, Fn.LOG, (inner,)), inner])
-    assert all(is_primitive(node) for node in postorder(roots) if isinstance(node, Call))

@@ -104,8 +104,11 @@ def test_layouts_change_no_value_and_nothing_around_the_output(kernel: sx.Kernel
 class Device:
     """An array in the memory of a GPU, as CuPy and PyTorch show theirs; its pointer must never be followed."""
 
-    __cuda_array_interface__ = {"shape": (11, 37), "typestr": "<i4", "data": (8, False), "version": 3}
     shape, dtype, ndim = (11, 37), np.dtype(np.int32), 2
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": (11, 37), "typestr": "<i4", "data": (8, False), "version": 3}
 
 
 A = raw((11, 37))
@@ -166,7 +169,8 @@ def test_a_refused_call_writes_nothing(kernel: sx.Kernel, title: str) -> None:
     [
         np.zeros((10, 36), np.int64), np.zeros((10, 36), ">i4"), np.zeros((9, 36), np.int64), np.zeros(360, np.int32),
         np.broadcast_to(np.int32(0), (10, 36)), _locked(np.zeros((10, 36), np.int32)), [[0] * 36] * 10, 3, "out",
-        np.lib.stride_tricks.as_strided(np.zeros(400, np.int32), (10, 36), (4, 4)), Device(), np.zeros((11, 37), np.int32),
+        np.lib.stride_tricks.as_strided(np.zeros(400, np.int32), (10, 36), (4, 4)), Device(),
+        np.zeros((11, 37), np.int32),
         (np.zeros((10, 36), np.int32),) * 2, np.ma.masked_array(np.zeros((10, 36), np.int32), True),
         np.lib.stride_tricks.as_strided(np.zeros(400, np.int32), (10, 36), (0, 4)),
         np.lib.stride_tricks.as_strided(np.zeros(800, np.int32), (10, 36), (8, 2)),

@@ -267,3 +267,8 @@ def test_a_value_is_shown_as_it_was_written() -> None:
     r = sx.RDom("r", k=3)
     assert repr(a[2 * X - a.shape[0]] + 1) == "<int32 a[2 * x - a.shape[0]] + 1>"
     assert repr(sx.sum(a[r], over=r) * p + X / 3) == "<float64 float64(sum[] * int64(p)) + x / 3>"
+
+
+def test_a_directive_on_a_func_says_where_directives_go() -> None:
+    with pytest.raises(AttributeError, match="a Schedule says how it is run"):
+        sx.Func("f").vectorize  # noqa: B018

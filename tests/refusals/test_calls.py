@@ -31,6 +31,13 @@ shifted[x] = samples[x - 3]
 out[x] = shifted[x] + 1
 sx.compile(out)(np.arange(10, dtype=np.int32))
 """,
+    "a recurrence without a start": r"""
+x = sx.Var("x")
+a = sx.Input("a", sx.float32, 1)
+s = sx.Func("s", sx.float32, shape=a.shape)
+s[x] = s[x - 1] + a[x]
+sx.compile(s)(np.ones(5, np.float32))
+""",
     "a read past the end": r"""
 x = sx.Var("x")
 a = sx.Input("a", sx.int32, 1)

@@ -80,7 +80,34 @@ SymbolicValueError: a value of the program is no Python number yet
   program.py:3
      3 | math.sin(x)
        | ^^^^^^^^^^^ float() needs one
-  hint: sx.cast(e, sx.float64) converts; functions are sx.exp, sx.sqrt, ...""",
+  hint: sx.cast(e, dtype) converts, as in sx.cast(e, sx.float32); functions are sx.exp, sx.sqrt, ...""",
+    ),
+    (
+        "round() of an expression",
+        r"""
+x = sx.Var("x")
+round(x / 2)
+""",
+        r"""
+SymbolicValueError: a value of the program is no Python number yet
+  program.py:2
+     2 | round(x / 2)
+       | ^^^^^^^^^^^^ round() needs one
+  hint: sx.rint, sx.floor, sx.ceil and sx.trunc round; sx.cast(e, sx.int64) makes integers""",
+    ),
+    (
+        "a read as in Halide",
+        r"""
+x = sx.Var("x")
+a = sx.Input("a", sx.uint8, 1)
+a(x)
+""",
+        r"""
+DefinitionError: `a` is called
+  program.py:3
+     3 | a(x)
+       | ^^^^ here
+  hint: a[...] reads it at an index; sx.compile makes what is called""",
     ),
     (
         "a literal that does not fit",
@@ -135,7 +162,7 @@ f[x] = x
 g = f + 1
 """,
         r"""
-DefinitionError: `f` stands for a value
+DefinitionError: `f` stands for a value, without an index
   program.py:4
      4 | g = f + 1
        |     ^^^^^ here
@@ -722,7 +749,7 @@ a = sx.Input("a", sx.float32, 1)
 sx.sum(a[x], over=x)
 """,
         r"""
-DefinitionError: a reduction runs over x
+DefinitionError: a reduction runs over an RDom, not over x
   program.py:3
      3 | sx.sum(a[x], over=x)
        | ^^^^^^^^^^^^^^^^^^^^ here

@@ -50,3 +50,70 @@ def test_ranges_that_depend_on_a_dim_stay_inside_it() -> None:
     given = np.arange(35, dtype=np.int32).reshape(5, 7)
     got = sx.compile(f, strict_native=True)(given, shape=(5, 7))
     assert got.tolist() == [given[:k].sum(0).tolist() for k in range(5)]
+
+
+def test_lanes_run_along_pixels_not_along_their_channels() -> None:
+    """Three channels fill no register; strips are of the rows of the picture."""
+    c = sx.Var("c")
+    img = sx.Input("img", sx.uint8, (None, None, 3))
+    padded, rows, soft = sx.pad(img, "edge", axes=(0, 1)), sx.Func("rows"), sx.Func("soft", shape=img.shape)
+    rows[y, x, c] = sx.sqrt(sx.cast(padded[y - 1, x, c], sx.float32) + padded[y, x, c] + padded[y + 1, x, c])
+    soft[y, x, c] = rows[y, x - 1, c] + rows[y, x + 1, c]
+    text = str(sx.auto_schedule(soft))
+    assert 's["rows"].compute_at(s["soft"], "y").vectorize("x", 16).unroll("c", 3)' in text
+    assert 's["soft"].parallel("y", 32).vectorize("x", 16).unroll("c", 3).reorder("c", "x", "c.in", "x.in")' in text
+    given = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)
+    p = np.pad(given, ((1, 1), (1, 1), (0, 0)), mode="edge").astype(np.float32)
+    r = np.sqrt(p[:-2] + p[1:-1] + p[2:])
+    got = sx.compile(soft, strict_native=True)(given)
+    np.testing.assert_allclose(got, r[:, :-2] + r[:, 2:], rtol=1e-6)
+
+
+def test_sums_and_recurrences_of_pixels_are_run_by_lanes_too() -> None:
+    c = sx.Var("c")
+    img = sx.Input("img", sx.float32, (None, None, 3))
+    h, w, _ = img.shape
+    r = sx.RDom("r", j=3, k=3)
+    box, down, along, total = (
+        sx.Func("box"),
+        sx.Func("down", shape=(h, w, 3)),
+        sx.Func("along", shape=(h, w, 3)),
+        sx.Func("total"),
+    )
+    box[y, x, c] = sx.sum(img[y + r.j, x + r.k, c], over=r)
+    down[0, x, c] = img[0, x, c]
+    down[y, x, c] = down[y - 1, x, c] + img[y, x, c]
+    along[y, 0, c] = img[y, 0, c]
+    along[y, x, c] = along[y, x - 1, c] + img[y, x, c]
+    every = sx.RDom("e", j=h, k=w)
+    total[c] = sx.sum(img[every.j, every.k, c], over=every)
+    a = np.random.default_rng(0).integers(0, 9, (34, 37, 3)).astype(np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(a, (3, 3), axis=(0, 1)).sum((-1, -2))
+    for f, want in ((box, windows), (down, a.cumsum(0)), (along, a.cumsum(1)), (total, a.sum((0, 1)))):
+        np.testing.assert_array_equal(sx.compile(f, strict_native=True)(a), want)
+
+
+def test_points_in_rows_of_three_are_pixels_too() -> None:
+    p, i, k = sx.Input("p", sx.float64, (None, 3)), sx.Var("i"), sx.RDom("k", k=3)
+    turn = sx.Const("turn", np.array([[0.0, 1, 0], [-1, 0, 0], [0, 0, 1]]))
+    f = sx.Func("f")
+    f[i, x] = sx.sum(p[i, k] * turn[x, k], over=k)
+    a = np.arange(99.0).reshape(33, 3)
+    np.testing.assert_array_equal(sx.compile(f, strict_native=True)(a), a @ turn_matrix().T)
+
+
+def turn_matrix() -> np.ndarray:
+    return np.array([[0.0, 1, 0], [-1, 0, 0], [0, 0, 1]])
+
+
+def test_products_in_strips_are_made_in_register_tiles() -> None:
+    """A product that is read at once, by a bias and a relu, is as fast as one that is kept whole."""
+    a, b = sx.Input("a", sx.float32, 2), sx.Input("b", sx.float32, 2)
+    k = sx.RDom("k", k=a.shape[1])
+    product, layer = sx.Func("product"), sx.Func("layer")
+    product[y, x] = sx.sum(a[y, k] * b[k, x], over=k)
+    layer[y, x] = sx.maximum(product[y, x] - 1, 0)
+    assert 'update(0).split("y", "y", "y.tile", 4).vectorize("x", 32)' in str(sx.auto_schedule(layer))
+    rng = np.random.default_rng(0)
+    m, n = rng.integers(0, 5, (37, 19)).astype(np.float32), rng.integers(0, 5, (19, 70)).astype(np.float32)
+    np.testing.assert_array_equal(sx.compile(layer, strict_native=True)(m, n), np.maximum(m @ n - 1, 0))

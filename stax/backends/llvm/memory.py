@@ -17,9 +17,9 @@ from stax.expr.nodes import BinaryOp
 
 ZEROS_BYTES = 512
 _APART = 4
-_AHEAD_BYTES = 512
-_LINE = 64
-_LINE_PART = 16
+_LINE_BYTES = 64
+_LEAST_STREAMED_BYTES = 16
+_BURST_BYTES = 1024
 ZEROS = f"@stax.zeros = private unnamed_addr constant [{ZEROS_BYTES} x i8] zeroinitializer, align 64"
 _RMW = {BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.AND: "and", BinaryOp.OR: "or", BinaryOp.XOR: "xor"}
 
@@ -179,10 +179,7 @@ def tile(s: State, place: Place, index: list[Part], lanes: int) -> list[str]:
         f.read(f"load {wide}, ptr {_lane(s, where, k, lanes)}, align {place.align}, !tbaa {place.tag}", place.name)
         for k in range(lanes)
     ]
-    f.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    for k in range(lanes):  # rows far apart are too many streams for the processor to foresee
-        ahead = _move(s, _lane(s, where, k, lanes), str(_AHEAD_BYTES))
-        f.act(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
+    _fetch_rows(s, place, where, index[-1], lanes)
     half = lanes // 2
     low = types.row([k // 2 + lanes * (k % 2) for k in range(lanes)], "i32")
     high = types.row([half + k // 2 + lanes * (k % 2) for k in range(lanes)], "i32")
@@ -194,6 +191,32 @@ def tile(s: State, place: Place, index: list[Part], lanes: int) -> list[str]:
             for order in (low, high)
         ]
     return [_value(s, row, place.dtype, lanes) for row in rows]
+
+
+def _fetch_rows(s: State, place: Place, where: Address, column: Part, lanes: int) -> None:
+    """Fetch ahead what the tiles after this one need, a kilobyte of one row after the other.
+
+    Read tile by tile, as many streams as there are lanes would share the banks of memory; in bursts there is one at a
+    time. A step fetches as many lines as it uses, of the row whose turn it is.
+    """
+    size = place.dtype.size_bytes
+    lines = lanes * lanes * size // _LINE_BYTES
+    if not lines or where.scattered:
+        return
+    f = s.f
+    f.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    steps = _BURST_BYTES // (lines * _LINE_BYTES)
+    col = scalar(f, column, dtypes.index)
+    step = f.put(f"lshr i64 {col}, {lanes.bit_length() - 1}")
+    row = f.put(f"and i64 {f.put(f'lshr i64 {step}, {steps.bit_length() - 1}')}, {lanes - 1}")
+    part = f.put(f"and i64 {step}, {steps - 1}")
+    past = f.put(f"and i64 {col}, {_BURST_BYTES // size - 1}")
+    at = _move(s, where.first, f.mul(str(where.step), row))
+    at = _move(s, at, f.mul(past, str(-size)))
+    at = _move(s, at, f.mul(part, str(lines * _LINE_BYTES)))
+    for k in range(lines):
+        ahead = _move(s, at, str(2 * _BURST_BYTES + _LINE_BYTES * k))
+        f.act(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
 
 
 def _every(s: State, place: Place, where: Address, keep: str | None, apart: int, lanes: int) -> str:
@@ -260,10 +283,10 @@ def store(
     size = dtype.size_bytes
     shared = value.slope == 0 and where.step == 0 and m.lanes is None and atomic is None
     if not lanes or shared:
-        text = _stored(s, scalar(f, value, dtype), dtype, 0)
+        text = stored(s, scalar(f, value, dtype), dtype, 0)
         _put_one(s, place, where.first, text, m.whole, atomic)
         return
-    text = _stored(s, vector(f, value, dtype, lanes), dtype, lanes)
+    text = stored(s, vector(f, value, dtype, lanes), dtype, lanes)
     wide = types.vector(kind, lanes)
     if atomic is None and where.step in (size, -size) and (m.lanes is None or native_mask(s, dtype)):
         back = where.step == -size
@@ -271,7 +294,12 @@ def store(
         text = _reversed(s, text, kind, lanes) if back else text
         if m.lanes is None:
             at = _spare(s, at, m.whole, size * lanes)
-            if stream and m.whole is None and lanes * size >= _LINE_PART and not lanes * size & (lanes * size - 1):
+            if (
+                stream
+                and m.whole is None
+                and lanes * size >= _LEAST_STREAMED_BYTES
+                and not lanes * size & (lanes * size - 1)
+            ):
                 _streamed(s, place, at, text, wide, lanes * size)
                 return
             f.act(f"store {wide} {text}, ptr {at}, align {place.align}, !tbaa {place.tag}")
@@ -291,7 +319,7 @@ def store(
 
 def _streamed(s: State, place: Place, at: str, text: str, wide: str, size: int) -> None:
     """Write a vector past the caches where its address is a multiple of its size, else as any other."""
-    f, align = s.f, min(size, _LINE)
+    f, align = s.f, min(size, _LINE_BYTES)
     f.streams = True
     low = f.put(f"and i64 {f.put(f'ptrtoint ptr {at} to i64')}, {align - 1}")
     past, plain, join = f.label("past"), f.label("plain"), f.label("stored")
@@ -305,7 +333,8 @@ def _streamed(s: State, place: Place, at: str, text: str, wide: str, size: int) 
     f.begin(join)
 
 
-def _stored(s: State, text: str, dtype: DType, lanes: int) -> str:
+def stored(s: State, text: str, dtype: DType, lanes: int) -> str:
+    """Return a value as it is kept in memory."""
     if not dtype.is_bool:
         return text
     return s.f.put(f"zext {types.vector('i1', lanes)} {text} to {types.vector('i8', lanes)}")
@@ -351,7 +380,7 @@ def _exchange(s: State, place: Place, at: str, text: str, op: BinaryOp) -> None:
         value = f.put(f"bitcast {bits} {old} to {kind}") if kind != bits else old
         if dtype.is_bool:
             both = arith.binary(f, op, _value(s, value, dtype, 0), f.put(f"trunc i8 {text} to i1"), dtype, 0)
-            new = _stored(s, both, dtype, 0)
+            new = stored(s, both, dtype, 0)
         else:
             new = arith.binary(f, op, value, text, dtype, 0)
         new = f.put(f"bitcast {kind} {new} to {bits}") if kind != bits else new

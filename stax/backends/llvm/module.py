@@ -28,6 +28,26 @@ out:
   ret i32 {OUT_OF_MEMORY}
 }}"""
 
+_RELEASE = """define internal void @stax.release(ptr %held, i64 %count) cold noinline nounwind {
+start:
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %start ], [ %next, %more ]
+  %place = getelementptr ptr, ptr %held, i64 %k
+  %one = load ptr, ptr %place, align 8
+  %none = icmp eq ptr %one, null
+  br i1 %none, label %more, label %free
+free:
+  call void @stax_free(ptr %one)
+  br label %more
+more:
+  %next = add nuw nsw i64 %k, 1
+  %left = icmp ult i64 %next, %count
+  br i1 %left, label %loop, label %done
+done:
+  ret void
+}"""
+
 
 def slots(program: Program) -> tuple[Slot, ...]:
     """Return the argument block: each buffer's pointer and byte strides, then sizes, then params, THREADS, ERROR."""
@@ -62,5 +82,5 @@ def emit(program: Program, facts: Facts, target: Target) -> str:
     head = [] if thorough else [SHORT]
     head += [f'target triple = "{target.triple}"']
     head += [memory.ZEROS] if module.zeros else []
-    head += [_FULL] if module.out_of_memory else []
+    head += [_FULL, _RELEASE] if module.out_of_memory else []
     return module.text("\n".join(head))

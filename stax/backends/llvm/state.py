@@ -68,7 +68,8 @@ class Context:
 class State:
     """One function being printed. `outer` is the function that calls it; `parallel` ones are run by several threads.
 
-    `captured` maps a value of the outer function to its name here, its type, and its place in the block of captures.
+    `heap` has the pointer of scratch that is held, and its place in the table. `captured` maps a value of the outer
+    function to its name here, its type, and its place in the block of captures.
     """
 
     context: Context
@@ -80,7 +81,8 @@ class State:
     words: dict[Slot, str] = field(default_factory=dict[Slot, str])
     sink_bytes: int = 0
     stack_bytes: int = 0
-    heap: list[str] = field(default_factory=list[str])
+    heap: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    slots: int = 0
     parallel: bool = False
 
     @contextmanager
@@ -175,7 +177,7 @@ class State:
         """Leave the function with an error code, freeing what is held."""
         self.f.fails = True
         self.f.act(f"store i32 {code}, ptr %code, align 4")
-        self.f.act(f"br label %{self.f.cleanups[-1]}")
+        self.f.act("br label %leave")
 
     def text(self, head: str) -> str:
         """Return the whole function."""
@@ -185,7 +187,14 @@ class State:
         first += [f"  %sink = alloca [{self.sink_bytes} x i8], align 64"] if self.sink_bytes else []
         first += ["  %code = alloca i32, align 4"] if f.fails else []
         last = ["  ret i32 0", *f.tail]
-        last += ["leave:", "  %left = load i32, ptr %code, align 4", "  ret i32 %left"] if f.fails else []
+        if f.fails:
+            last += ["leave:"]
+            last += [f"  call void @stax.release(ptr %held, i64 {self.slots})"] if self.slots else []
+            last += ["  %left = load i32, ptr %code, align 4", "  ret i32 %left"]
+        if self.slots:
+            first += [f"  %held = alloca [{self.slots} x ptr], align 8"]
+            f.module.declare("void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            first += [f"  call void @llvm.memset.p0.i64(ptr align 8 %held, i8 0, i64 {8 * self.slots}, i1 false)"]
         return "\n".join([*first, *f.prologue, "  br label %body", "body:", *f.lines, *last, "}"])
 
     def size(self, node: Size) -> str:
@@ -213,9 +222,12 @@ class State:
         else:
             facts, size = self.context.facts, buffer.dtype.size_bytes
             pointer = self.word(Slot(SlotKind.POINTER, name), "ptr")
-            dense = len(buffer.shape) - 1 if name in facts.dense else -1
+            rank = len(buffer.shape)
+            known = {rank - 1: size} if name in facts.dense else {}
+            for channels in (n for one, n in facts.packed if one == name):
+                known[rank - 2] = size * channels
             strides = tuple(
-                str(size) if d == dense else self.word(Slot(SlotKind.STRIDE, name, d)) for d in range(len(buffer.shape))
+                str(known[d]) if d in known else self.word(Slot(SlotKind.STRIDE, name, d)) for d in range(rank)
             )
             align = size if name in facts.aligned else 1
             made = Place(name, buffer.dtype, pointer, strides, align, self.f.module.tag(name))

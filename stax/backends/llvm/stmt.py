@@ -4,24 +4,47 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from stax.backends.llvm import loop, memory, parallel, types
+from stax.backends.llvm import loop, memory, parallel, pixels, types
 from stax.backends.llvm.expr import emit, emit_scalar
 from stax.backends.llvm.lanes import scalar
 from stax.backends.llvm.state import Bound, Place, State
 from stax.expr import build
+from stax.loops import walk
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Stmt, Store
 
 _STACK_BYTES = 64 << 10
 
 
 def emit_block(s: State, block: Block) -> None:
-    """Append the statements of `block`, in the scope that is open, then free its scratch."""
-    held = len(s.f.cleanups)
-    for stmt in block.stmts:
-        emit_stmt(s, stmt)
-    while len(s.f.cleanups) > held:
-        s.f.act(f"call void @stax_free(ptr {s.heap.pop()})")
-        s.f.cleanups.pop()
+    """Append the statements of `block`, in the scope that is open; its scratch is freed after the last use of it."""
+    last = _last_uses(block)
+    done = 0
+    for k, stmt in enumerate(block.stmts):
+        if k < done:
+            continue
+        run = pixels.run(s, block.stmts, k) if isinstance(stmt, Store) else None
+        if run is None:
+            emit_stmt(s, stmt)
+            done = k + 1
+        else:
+            for let in run.lets:
+                emit_stmt(s, let)
+            pixels.store(s, run)
+            done = k + run.count
+        for name, at in last.items():
+            if k <= at < done:
+                _free(s, name)
+
+
+def _last_uses(block: Block) -> dict[str, int]:
+    """Return, for each scratch of `block`, the last of its statements that touches it."""
+    found = {stmt.buffer.name: k for k, stmt in enumerate(block.stmts) if isinstance(stmt, Allocate)}
+    if found:
+        for k, stmt in enumerate(block.stmts):
+            for name in walk.buffers_loaded(stmt) | walk.buffers_stored(stmt):
+                if name in found:
+                    found[name] = k
+    return found
 
 
 def emit_stmt(s: State, stmt: Stmt) -> None:
@@ -81,7 +104,10 @@ def _scratch(s: State, buffer: Buffer) -> Place:
 
 
 def _heap(s: State, buffer: Buffer) -> str:
-    """Return scratch from the runtime; where there is none, the function returns the code that the runtime gives."""
+    """Return scratch from the runtime; where there is none, the function returns the code that the runtime gives.
+
+    What is held is in a table, so that an error finds it wherever it comes from.
+    """
     f = s.f
     total, over = str(buffer.dtype.size_bytes), "false"
     for n in buffer.shape:
@@ -103,11 +129,19 @@ def _heap(s: State, buffer: Buffer) -> str:
     f.act(f"{code} = call i32 @stax.full(ptr {s.error()}, i64 {wanted})")
     s.leave(code)
     f.begin(good)
-    label = f.label("free")
-    f.tail += [f"{label}:", f"  call void @stax_free(ptr {pointer})", f"  br label %{f.cleanups[-1]}"]
-    f.cleanups.append(label)
-    s.heap.append(pointer)
+    slot = f.early(f"getelementptr i8, ptr %held, i64 {8 * s.slots}")
+    s.slots += 1
+    f.act(f"store ptr {pointer}, ptr {slot}, align 8")
+    s.heap[buffer.name] = (pointer, slot)
     return pointer
+
+
+def _free(s: State, name: str) -> None:
+    """Give back the scratch `name`, which may be on the stack."""
+    held = s.heap.pop(name, None)
+    if held is not None:
+        s.f.act(f"call void @stax_free(ptr {held[0]})")
+        s.f.act(f"store ptr null, ptr {held[1]}, align 8")
 
 
 def _branch(s: State, stmt: If) -> None:

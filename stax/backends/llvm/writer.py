@@ -98,7 +98,6 @@ class Function:
     scopes: list[dict[str, str]] = field(default_factory=lambda: [{}])
     loads: list[dict[str, tuple[str, int]]] = field(default_factory=lambda: [{}])
     floor: int = 0
-    cleanups: list[str] = field(default_factory=lambda: ["leave"])
     fails: bool = False
     streams: bool = False
 

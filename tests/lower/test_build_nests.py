@@ -1,0 +1,38 @@
+"""Loops of a proved schedule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stax as sx
+
+y, x = sx.vars("y x")
+
+
+@pytest.mark.parametrize("d", [-5, -4, -2, -1, 0, 1, 3, 4, 6])
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 40, 200])
+def test_positions_go_round_an_edge_without_a_division_in_the_steady_part(d: int, width: int) -> None:
+    """Rows shorter than the step are gone round more than once."""
+    a = sx.Input("a", sx.int32, 2)
+    h, w = a.shape
+    u, f, t = sx.Func("u", shape=(2, h, w)), sx.Func("f"), sx.Var("t")
+    u[0, y, x] = a[y, x]
+    u[t, y, x] = u[t - 1, (y - d) % h, (x + d) % w] * 2 + sx.cast((x + d) % w, sx.int32)
+    f[y, x] = u[1, y, x]
+    given = np.arange(3 * width, dtype=np.int32).reshape(3, width)
+    rolled = np.roll(given, (d, -d), (0, 1)) * 2 + np.roll(np.arange(width), -d)
+    kernel = sx.compile(f, strict_native=True)
+    np.testing.assert_array_equal(kernel(given), rolled)
+    near = [line for line in kernel.source("loops").splitlines() if "%" in line]
+    assert bool(near) == (abs(d) > 4)
+
+
+def test_remainders_of_other_sums_are_left_alone() -> None:
+    a, r = sx.Input("a", sx.int64, 1), sx.RDom("r", k=2)
+    n = a.shape[0]
+    f = sx.Func("f", shape=(5,))
+    f[x] = sx.sum((r - 1) % n + (2 * x) % n + (x - 1) % n, over=r)
+    for size in (0, 1, 3):
+        want = [sum((k - 1) % size + 2 * i % size + (i - 1) % size if size else 0 for k in range(2)) for i in range(5)]
+        assert sx.compile(f, strict_native=True)(np.zeros(size, np.int64)).tolist() == want
