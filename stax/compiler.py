@@ -12,7 +12,7 @@ from stax.algorithm import nodes
 from stax.algorithm.nodes import Pipeline, origin_name
 from stax.backends.artifact import Artifact, Facts
 from stax.bounds.infer import RegionCheck, Regions, SizeCheck, infer
-from stax.errors import ArgumentError, ScheduleError, UnsupportedError
+from stax.errors import ArgumentError, LegalityError, ScheduleError, UnsupportedError
 from stax.expr import build
 from stax.expr.nodes import INDEX, Expr, Size
 from stax.lang.freeze import freeze
@@ -68,9 +68,8 @@ def compile(
     if isinstance(target, str) or (target is not None and not isinstance(target, Target)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnsupportedError(f"there is no target {target!r} yet", hint="leave target= out: the machine at hand")
     program = freeze_for(outputs, schedule, shape, inputs, fp)
-    return _kernel(
-        program, schedule, target, options, options.strict_native if strict_native is None else strict_native
-    )
+    strict = options.strict_native if strict_native is None else strict_native
+    return _kernel(program, schedule, target, options, strict, require)
 
 
 def check(outputs: Func | tuple[Func, ...], schedule: Schedule | None = None) -> Legal:
@@ -187,10 +186,17 @@ class _Sources:
 
 
 def _kernel(
-    pipeline: Pipeline, schedule: Schedule | None, target: Target | None, options: Options, strict: bool
+    pipeline: Pipeline,
+    schedule: Schedule | None,
+    target: Target | None,
+    options: Options,
+    strict: bool,
+    require: str | None,
 ) -> Kernel:
     regions = infer(pipeline)
     legal = prove(pipeline, schedule.lines if schedule else (), regions)
+    if require == "bitwise":
+        _refuse_reordered(legal)
     program = lower(legal)
     machine = target or host()
     store = Store((options.cache_dir or default_folder()) if options.cache else None)
@@ -204,7 +210,7 @@ def _kernel(
         return pool(lambda text, make: store.entry(object_key(text, machine, "pool"), make)).symbols
 
     def elsewhere() -> Kernel:
-        return _kernel(replace(pipeline, origins=True), schedule, target, options, strict)
+        return _kernel(replace(pipeline, origins=True), schedule, target, options, strict, require)
 
     taken = signature(pipeline, regions)
     plain = plain_facts(taken, program)
@@ -215,6 +221,7 @@ def _kernel(
             program=program,
             source=_Sources(program, plain, machine),
             schedule=Schedule.of(pipeline, legal.resolved.lines),
+            contract=legal.contract,
             threads=options.threads or threads_of(machine),
             strict_native=strict,
             symbols=symbols,
@@ -223,6 +230,15 @@ def _kernel(
             packed=plain.packed,
         )
     )
+
+
+def _refuse_reordered(legal: Legal) -> None:
+    for one in legal.reordered:
+        raise LegalityError(
+            f'require="bitwise": the sums of `{one.stage}` would be taken in another order',
+            [(one.span, "this directive lets them")],
+            hint='leave it out, or compile with require="reassociates"',
+        )
 
 
 @cache

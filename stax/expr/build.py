@@ -187,7 +187,7 @@ def identity(op: BinaryOp, dtype: DType) -> Const:
     ones = -1 if dtype.is_signed else dtype.high
     match op:
         case BinaryOp.ADD | BinaryOp.OR | BinaryOp.XOR:
-            value: float = 0
+            value: float = -0.0 if dtype.is_float else 0
         case BinaryOp.MUL:
             value = 1
         case BinaryOp.AND:

@@ -8,24 +8,38 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from stax.algorithm.combine import combine
 from stax.algorithm.inline import inline
 from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name, stage_ranges
 from stax.errors import LegalityError, ScheduleError, UnsupportedError
-from stax.expr.affine import Algebra, Interval, Prover, Ranges
+from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
+from stax.expr.show import show
+from stax.legality.combining import Combining, combining
 from stax.legality.fold import check_fold, fold_of_itself
 from stax.legality.order import check_order
 from stax.legality.remedy import remedy
+from stax.legality.slide import Slide, at_first, names_of, slide
 from stax.legality.witness import Clashed
 from stax.loops.nodes import LoopKind
 from stax.poly.clash import Proofs
 from stax.schedule.default import complete
-from stax.schedule.directives import Line, Parallel, StageRef, Unroll, Vectorize
-from stax.schedule.legal import Legal, Level, Placed
+from stax.schedule.directives import (
+    Atomic,
+    FoldStorage,
+    Line,
+    Parallel,
+    Reassociate,
+    Rfactor,
+    StageRef,
+    Unroll,
+    Vectorize,
+)
+from stax.schedule.legal import Legal, Level, Placed, Reordered
 from stax.schedule.nest import Loop
 from stax.schedule.points import Points, Root, points
-from stax.schedule.resolve import At, Inline, Resolved, resolve
+from stax.schedule.resolve import At, Inline, Resolved, resolve, rewritten
 from stax.schedule.resolve import Root as AtRoot
 from stax.source import Span
 
@@ -69,7 +83,9 @@ def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError, kn
 
 
 def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None, known: Proofs) -> Legal:
-    resolved = resolve(pipeline, complete(pipeline, said))
+    resolved = resolve(pipeline, complete(rewritten(pipeline, said), said))
+    if resolved.pipeline is not pipeline:
+        pipeline, regions = resolved.pipeline, None
     gone = frozenset(name for name, p in resolved.placements.items() if isinstance(p, Inline))
     _inline_keeps_reads_inside(pipeline, gone)
     smaller = inline(pipeline, gone)
@@ -107,6 +123,8 @@ class _Check:
         self.paths: dict[str, Path] = {}
         self.points: dict[StageRef, Points] = {}
         self.taken: set[str] = set()
+        self.combining: dict[StageRef, Combining] = {}
+        self.carried: dict[str, list[str]] = {}
         self.readers: dict[str, list[tuple[Func, int, Access]]] = {}
         for f in pipeline.funcs:
             for stage, found in enumerate(self.context.accesses[f.name]):
@@ -133,16 +151,39 @@ class _Check:
                 self._fold(f)
             elif f.name in self.resolved.folds:
                 what = "is an output" if f.name in self.pipeline.outputs else "reads Funcs that read it"
-                raise LegalityError(f"the storage of `{f.name}` cannot be folded: `{f.name}` {what}")
+                span = self.resolved.folds[f.name][0].span
+                raise LegalityError(f"`{f.name}` {what}, so all of it is kept", [(span, "folded here")])
         for group in self.pipeline.groups:
             for name in group:
                 self._steps_first(self.pipeline.func(name))
-        return Legal(self.pipeline, self.resolved, self.regions, self.placed, self.points)
+        return Legal(
+            self.pipeline, self.resolved, self.regions, self.placed, self.points,
+            {ref: how.apart for ref, how in self.combining.items() if how.apart},
+            {ref: how.how.op for ref, how in self.combining.items() if how.atomic},
+            self._reordered(),
+        )  # fmt: skip
+
+    def _reordered(self) -> tuple[Reordered, ...]:
+        """Return the stages whose sums may be taken in another order than the definition says, and who says so."""
+        out: list[Reordered] = []
+        for line in self.resolved.lines:
+            f = next((g for g in self.pipeline.funcs if g.name == line.at.func), None)
+            match line.directive:
+                case Reassociate() | Atomic() if f is not None and line.at in self.combining:
+                    if not self.combining[line.at].exact:
+                        out.append(Reordered(line.at, line.directive.span))
+                case Rfactor() if f is not None:
+                    how = combine(f, f.updates[line.at.stage - 1])
+                    if how is None or not how.exact:
+                        out.append(Reordered(line.at, line.directive.span))
+                case _:
+                    pass
+        return tuple(out)
 
     def _place(self, f: Func, place: AtRoot | At | Inline) -> None:
         if not isinstance(place, At):
             box = self.regions.boxes[f.name]
-            self.placed[f.name], self.paths[f.name] = Placed(None, None, box, box), ()
+            self.placed[f.name], self.paths[f.name] = Placed(None, None, box, box, box, (None,) * len(f.dims)), ()
             return
         compute = self._level(place.consumer, place.loop)
         path = self._path(compute)
@@ -153,6 +194,11 @@ class _Check:
                     f"`{f.name}` cannot be computed inside loop `{loop.name}` of `{stage}`, which is vectorized",
                     [(self._said(stage, loop), "vectorized here")],
                     hint="compute it at a loop further out",
+                )
+            if any(c.shift is not None and c.shift.outer == at for c in self.points[stage].loops):
+                raise LegalityError(
+                    f"`{f.name}` cannot be computed inside loop `{loop.name}` of `{stage}`, whose last run is moved",
+                    hint='tail="guard", or compute it at a loop further out',
                 )
         store = compute if place.store is None else None
         if isinstance(place.store, tuple):
@@ -171,34 +217,79 @@ class _Check:
                 )
         box = self._box(f, path)
         kept = box if kept_path == path else self._box(f, kept_path)
-        self.placed[f.name], self.paths[f.name] = Placed(compute, store, box, kept), path
+        between = path[len(kept_path) :]
+        found = self._slide(f, box, path, between)
+        if found is not None:
+            self.carried[f.name] = [self.points[stage].loops[at].var.name for stage, at in between[found.at + 1 :]]
+        new = box if found is None else found.new
+        self.placed[f.name] = Placed(compute, store, box, kept, new, (None,) * len(f.dims))
+        self.paths[f.name] = path
+
+    def _slide(self, f: Func, box: Box, path: Path, between: Path) -> Slide | None:
+        """Return how what is computed of `f` slides along a loop of `between`."""
+        if f.updates or any(a.source == f.name for a in self.context.accesses[f.name][0]):
+            return None
+        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        return slide(box, [self.points[stage].loops[at] for stage, at in between], self.algebra, prover)
+
+    def _overwritten(self, f: Func, fold: FoldStorage, whole: Interval, path: Path, ranges: Ranges) -> LegalityError:
+        lo, hi = _lo(whole), _hi(whole)
+        where = "at once" if not path else f"in one iteration of `{self._loop_name(path[-1])}` of `{path[-1][0]}`"
+        extent = show(self.algebra.expr(hi - lo + 1))
+        first = at_first(lo, ranges, self.algebra)
+        facts = [f"{extent} values of `{fold.dim}` are needed {where}"]
+        if first is not None:
+            facts.append(f"for example, `{fold.dim}` = {first} would be overwritten by {first + fold.n}, and is needed")
+        return LegalityError(
+            f"{fold.n} values of `{fold.dim}` are too few to keep of `{f.name}`",
+            [(fold.span, "folded here")], facts,
+            f"fold_storage({fold.dim!r}, {hi.const - lo.const + 1})" if not (hi - lo).terms else "keep it further in",
+        )  # fmt: skip
+
+    def _loop_name(self, at: tuple[StageRef, int]) -> str:
+        return self.points[at[0]].loops[at[1]].loop.name
 
     def _fold(self, f: Func) -> None:
-        """Fold the storage of `f` as the schedule says, or where it is seen that it may be."""
-        wanted, placed = self.resolved.folds.get(f.name), self.placed[f.name]
+        """Fold the storage of `f` as the schedule says, or where it is seen that it may be; refuse to keep too few."""
+        placed, path, ref = self.placed[f.name], self.paths[f.name], StageRef(f.name)
+        wanted = self.resolved.folds.get(f.name, ())
         found = self.context.accesses[f.name][0]
-        if wanted is None and (f.updates or not any(a.source == f.name for a in found)):
+        steps = not f.updates and any(a.source == f.name for a in found) and placed.compute == placed.store
+        if not wanted and not steps:
             return
-        if placed.compute != placed.store:
-            if wanted is not None:
-                raise LegalityError(
-                    f"`{f.name}` is kept further out than it is computed, and such storage is not folded yet",
-                    hint="keep it at the loop where it is computed, or leave out fold_storage",
-                )
-            return
-        path = self.paths[f.name]
-        ref = StageRef(f.name)
-        asked, points = self._asked(f, path), self.points[ref]
-        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
-        fold = wanted
-        if wanted is None:
-            fold = fold_of_itself(f, points, found, asked, placed.box, prover, self.algebra)
-        else:
+        out: list[int | None] = [None] * len(f.dims)
+        ranges = self._ranges(path)
+        prover = Prover(self.algebra, ranges, self.context.at_least)
+        if not wanted:
+            points, asked = self.points[ref], self._asked(f, path)
+            own = fold_of_itself(f, points, found, asked, placed.box, prover, self.algebra)
+            if own is not None:
+                out[own[0]] = own[1]
+        proved = False
+        for fold in wanted:
+            d = f.dims.index(fold.dim)
+            out[d] = fold.n
+            if self._all_kept(f, fold, placed.box[d], prover):
+                continue
+            if not steps or proved:
+                raise self._overwritten(f, fold, placed.box[d], path, ranges)
+            proved = True
             check_fold(
-                f, wanted, self.resolved.nests[ref], points, found, asked, placed.box, prover, self.algebra,
-                self.context.at_least, self.proofs,
+                f, (d, fold.n), self.resolved.nests[ref], self.points[ref], found, self._asked(f, path), placed.box,
+                prover, self.algebra, self.context.at_least, self.proofs,
             )  # fmt: skip
-        self.placed[f.name] = replace(placed, fold=fold)
+        self.placed[f.name] = replace(placed, fold=tuple(out))
+
+    def _all_kept(self, f: Func, fold: FoldStorage, whole: Interval, prover: Prover) -> bool:
+        """Return whether `fold` keeps all that is needed in one iteration; refuse to lose what a later one needs."""
+        moved = names_of(whole, self.algebra) & set(self.carried.get(f.name, ()))
+        if moved:
+            raise LegalityError(
+                f"`{f.name}` cannot be folded in `{fold.dim}`: what is kept for a later iteration of a loop "
+                f"around moves with `{sorted(moved)[0]}` too",
+                [(fold.span, "folded here")],
+            )
+        return prover.less_equal(_hi(whole) - _lo(whole) + 1, Affine(fold.n))
 
     def _said(self, stage: StageRef, loop: Loop) -> Span | None:
         """Return where the directive was written that made `loop` parallel, vectorized or unrolled."""
@@ -296,7 +387,7 @@ class _Check:
         expr, of = self.algebra.expr, self.algebra.of
         roots: list[Root] = []
         nest = self.resolved.nests[ref]
-        for dim, i in zip(f.dims, self.placed[f.name].box, strict=True):
+        for dim, i in zip(f.dims, self.placed[f.name].new, strict=True):
             assert i.lo is not None
             assert i.hi is not None
             if dim in nest.roots:
@@ -317,7 +408,17 @@ class _Check:
                     hint=f"{word}({loop.loop.name!r}, n) splits it by a constant" if wrong else "take a smaller factor",
                 )
         own = self.context.accesses[f.name][stage]
-        check_order(f, stage, nest, found, own, self.algebra, self.context.at_least, self.proofs)
+        if any(loop.shift for loop in found.loops) and (stage or any(a.source == f.name for a in own)):
+            raise LegalityError(
+                f"`{ref}` reads its own Func, so that no run of it may be repeated",
+                [(f.span, "defined here")],
+                hint='tail="guard" or "predicate": a shifted tail is for plain definitions',
+            )
+        how = combining(f, stage, nest, found, own, self.algebra)
+        if how is not None:
+            self.combining[ref] = how
+        else:
+            check_order(f, stage, nest, found, own, self.algebra, self.context.at_least, self.proofs)
 
     def _steps_first(self, f: Func) -> None:
         found = self.points[StageRef(f.name, 0)]
@@ -326,3 +427,13 @@ class _Check:
             raise LegalityError(
                 f"`{f.name}` is stepped together with Funcs that read it: loop `{f.dims[0]}` stays outermost and serial"
             )
+
+
+def _lo(i: Interval) -> Affine:
+    assert i.lo is not None
+    return i.lo
+
+
+def _hi(i: Interval) -> Affine:
+    assert i.hi is not None
+    return i.hi

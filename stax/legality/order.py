@@ -205,7 +205,7 @@ def _point(values: list[int]) -> str:
 
 def _hint(chain: Chain, stage: int) -> str:
     return (
-        "use another loop, or say atomic() or rfactor(...) once they are there"
+        "for an update that combines: reassociate() allows lanes, atomic() and rfactor(...) allow threads"
         if stage
         else "use a loop it does not move in"
     )

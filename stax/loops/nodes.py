@@ -60,13 +60,17 @@ class Let:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """Write `value` where all of `mask` hold; with `atomic`, combine it into memory cell by cell."""
+    """Write `value` where all of `mask` hold; with `atomic`, combine it into memory cell by cell.
+
+    With `stream`, past the caches, where the machine can.
+    """
 
     buffer: str
     index: tuple[Expr, ...]
     value: Expr
     mask: tuple[Expr, ...] = ()
     atomic: BinaryOp | None = None
+    stream: bool = False
     span: Span | None = field(default=None, repr=False)
 
 
@@ -84,7 +88,9 @@ class For:
     """`body` for var = start, ..., start + extent - 1; nothing where extent <= 0. Then each carry takes its `next`.
 
     `down` runs the same values from last to first. `width` is a constant that `extent` does not exceed, given for
-    VECTOR and UNROLL. A PARALLEL loop carries nothing.
+    VECTOR and UNROLL. A PARALLEL loop carries nothing. With `apart`, stores of the body combine values into cells that
+    its iterations share, and each may have a partial result of its own. A VECTOR loop that is `masked` runs all of its
+    `width`, and masks the lanes that do not exist.
     """
 
     var: Local
@@ -95,6 +101,8 @@ class For:
     carries: tuple[Carry, ...] = ()
     width: int | None = None
     down: bool = False
+    apart: bool = False
+    masked: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -174,13 +174,15 @@ class _Printer:
                 *places, new = texts((*index, *mask, value))
                 where = _subscript(places[: len(index)], places[len(index) :], None)
                 sign = "=" if atomic is None else f"{atomic.value}="
-                lines.append(f"{pad}{'atomic ' if atomic is not None else ''}{buffer}[{where}] {sign} {new}")
+                how = "atomic " if atomic is not None else "stream " if stmt.stream else ""
+                lines.append(f"{pad}{how}{buffer}[{where}] {sign} {new}")
             case For(var=var, carries=carries, body=body):
                 start, extent, *inits = texts((stmt.start, stmt.extent, *(c.init for c in carries)))
                 wide = stmt.width is not None and stmt.kind in (LoopKind.VECTOR, LoopKind.UNROLL)
                 kind = _KIND[stmt.kind] + (f"({stmt.width}) " if wide else "")
                 kind = kind if not kind or kind.endswith(" ") else kind + " "
-                head = f"{kind}for {var.name} in {start} +: {extent}{' down' if stmt.down else ''}"
+                how = (" down" if stmt.down else "") + (" apart" if stmt.apart else "")
+                head = f"{kind}for {var.name} in {start} +: {extent}{how}"
                 held = [f"{_typed(c.name)} = {init}" for c, init in zip(carries, inits, strict=True)]
                 lines.append(f"{pad}{head}{', carrying ' if held else ''}{', '.join(held)}:")
                 self._body(body, stmt, names, lines, depth + 1)

@@ -13,12 +13,13 @@ Gives: loops from 0 over `index`; loads masked where a condition keeps them insi
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from stax.algorithm.nodes import MARK, Func, Update, origin_name, part_name
 from stax.bounds.accesses import Fact, Facts, contexts
 from stax.bounds.infer import output_interval, stage_ranges
 from stax.bounds.interval import Bounder
-from stax.dtypes import int64
+from stax.dtypes import bool_, int64
 from stax.errors import InternalError
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover
@@ -26,9 +27,10 @@ from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Param, Read, Si
 from stax.expr.simplify import simplify_all
 from stax.expr.walk import children, postorder, rewrite_all, with_children
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
-from stax.schedule.directives import StageRef
+from stax.loops.walk import as_block, copy_with_fresh_names, substitute
+from stax.lower.combined import combined
+from stax.schedule.directives import StageRef, Stream
 from stax.schedule.legal import Legal
-from stax.schedule.points import Counted
 
 NEAR = 4
 
@@ -108,11 +110,23 @@ class _Builder:
 
     def _storage(self, f: Func) -> list[Stmt]:
         placed = self.legal.placed[f.name]
-        shape = tuple(
-            build.index(placed.fold[1]) if placed.fold and placed.fold[0] == d else self.algebra.expr(self._extent(i))
-            for d, i in enumerate(placed.kept)
+        shape = self._laid(
+            f,
+            tuple(
+                self.algebra.expr(self._extent(i)) if n is None else build.index(n)
+                for i, n in zip(placed.kept, placed.fold, strict=True)
+            ),
         )
+        layout = self.legal.resolved.layouts.get(f.name)
+        if layout is not None and layout.pad > 1 and shape:
+            runs = build.floordiv(build.add(shape[-1], layout.pad - 1), layout.pad)
+            shape = (*shape[:-1], build.mul(runs, layout.pad))
         return [Allocate(Buffer(self._buffer(f, k), dtype, shape, Role.SCRATCH)) for k, dtype in enumerate(f.dtypes)]
+
+    def _laid(self, f: Func, dims: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Return what belongs to each dim of `f` in the order in which the dims lie in memory."""
+        layout = self.legal.resolved.layouts.get(f.name)
+        return dims if layout is None else tuple(dims[f.dims.index(d)] for d in layout.order)
 
     def _extent(self, i: Interval) -> Affine:
         assert i.lo is not None
@@ -172,25 +186,59 @@ class _Builder:
         loop = For(step, build.index(0), self.algebra.expr(hi - lo + 1), LoopKind.SERIAL, Block(tuple(body)))
         return [loop]
 
-    def _nest(self, ref: StageRef, depth: int) -> list[Stmt]:
+    def _nest(
+        self, ref: StageRef, depth: int, moved: frozenset[int] = frozenset(), whole: frozenset[int] = frozenset()
+    ) -> list[Stmt]:
+        """Return the loops of a stage from `depth` on; `moved` and `whole` as in `_loop`."""
         loops = self.legal.points[ref].loops
         if depth == len(loops):
             return self._inside(ref, depth)
-        loop = loops[depth]
-        body = Block(tuple(self._inside(ref, depth + 1)))
-        return [For(loop.var, loop.start, loop.extent, loop.loop.kind, body, (), self._width(loop), loop.down)]
+        here = [at for at, s in enumerate(loops) if s.shift is not None and s.shift.outer == depth]
+        loop = self._loop(ref, depth, moved, whole)
+        if not here:
+            return [loop]
+        shifts = [s.shift for s in loops if s.shift is not None and s.shift.outer == depth]
+        cond = build.const(True, bool_)
+        for shift in shifts:
+            cond = build.both(cond, build.less_equal(build.index(shift.factor), shift.whole))
+        full = self._loop(ref, depth, moved | frozenset(here), whole)
+        stmts: tuple[Stmt, ...] = (copy_with_fresh_names(full, f"{MARK}full"),)
+        if len(shifts) == 1 and shifts[0].alone and full.kind is not LoopKind.PARALLEL and not full.down:
+            (shift,) = shifts
+            runs = build.floordiv(shift.whole, shift.factor)
+            some = build.less(build.mul(runs, shift.factor), shift.whole)
+            steady = replace(self._loop(ref, depth, moved, whole | frozenset(here)), extent=runs)
+            last = substitute(copy_with_fresh_names(full.body, f"{MARK}last"), {full.var.name: runs})
+            stmts = (copy_with_fresh_names(steady, f"{MARK}full"), If(some, as_block(last), Block()))
+        return [If(cond, as_block(*stmts), as_block(loop))]
 
-    def _width(self, loop: Counted) -> int | None:
-        return loop.width
+    def _loop(self, ref: StageRef, depth: int, moved: frozenset[int], whole: frozenset[int] = frozenset()) -> For:
+        """Return a loop of a stage; the runs of `moved` are moved where they must be, those of `whole` are full."""
+        loop = self.legal.points[ref].loops[depth]
+        body = Block(tuple(self._inside(ref, depth + 1, moved, whole)))
+        start, extent = loop.start, loop.extent
+        if depth in whole and loop.shift is not None:
+            extent = build.index(loop.shift.factor)
+        elif depth in moved and loop.shift is not None:
+            start, extent = (
+                build.minimum(build.sub(loop.shift.left, loop.shift.factor), 0),
+                build.index(loop.shift.factor),
+            )
+        apart = depth in self.legal.apart.get(ref, frozenset())
+        return For(
+            loop.var, start, extent, loop.loop.kind, body, (), loop.width, loop.down, apart, loop.masked
+        )  # fmt: skip
 
-    def _inside(self, ref: StageRef, depth: int) -> list[Stmt]:
+    def _inside(
+        self, ref: StageRef, depth: int, moved: frozenset[int] = frozenset(), whole: frozenset[int] = frozenset()
+    ) -> list[Stmt]:
         out: list[Stmt] = []
         for f in self.kept.get((ref, depth), []):
             out += self._storage(f)
         for f in self.at.get((ref, depth), []):
             out += self._realize(f)
         if depth < len(self.legal.points[ref].loops):
-            return out + self._nest(ref, depth)
+            return out + self._nest(ref, depth, moved, whole)
         return out + self._point(ref)
 
     def _point(self, ref: StageRef) -> list[Stmt]:
@@ -204,7 +252,7 @@ class _Builder:
         where = [] if update is None or update.where is None else [update.where]
         lowered = self._lowered(f, ref.stage, (*values, *index, *where), env, update)
         written = lowered[len(values) : len(values) + len(index)]
-        cells = tuple(map(self.algebra.expr, self._cell(f, [self.algebra.of(i) for i in written])))
+        cells = self._laid(f, tuple(map(self.algebra.expr, self._cell(f, [self.algebra.of(i) for i in written]))))
         span = f.span if update is None else update.span
         stmts: list[Stmt] = []
         results = list(lowered[: len(values)])
@@ -213,8 +261,12 @@ class _Builder:
                 name = build.local(f"{ref}{MARK}value{part}", value.dtype)
                 stmts.append(Let(name, value))
                 results[part] = name
+        atomic = self.legal.atomic.get(ref)
+        streams = any(isinstance(p, Stream) for p in self.legal.resolved.nests[ref].permits)
+        if atomic is not None:
+            results = [combined(results[0], self._buffer(f, 0), cells)]
         for part, value in enumerate(results):
-            stmts.append(Store(self._buffer(f, part), cells, value, span=span))
+            stmts.append(Store(self._buffer(f, part), cells, value, (), atomic, streams, span))
         block = Block(tuple(stmts))
         for cond in reversed([*found.guards, *lowered[len(values) + len(index) :]]):
             block = Block((If(cond, block, Block()),))
@@ -292,19 +344,15 @@ class _Builder:
         """Return where in the storage of `f` its cell `index` lies."""
         placed = self.legal.placed[f.name]
         cell = [i - _lo(box) for i, box in zip(index, placed.kept, strict=True)]
-        if placed.fold is not None:
-            dim, n = placed.fold
-            cell[dim] = self.algebra.remainder(cell[dim], n)
-        return cell
+        return [i if n is None else self.algebra.remainder(i, n) for i, n in zip(cell, placed.fold, strict=True)]
 
     def _load(self, read: Read, mask: tuple[Expr, ...], place: Callable[[Affine], Expr]) -> Load:
         f = self.funcs.get(read.source)
         index = [self.algebra.of(i) for i in read.index]
-        name = read.source
-        if f is not None:
-            index = self._cell(f, index)
-            name = self._buffer(f, read.part)
-        return Load(read.dtype, name, tuple(map(place, index)), mask, span=read.span)
+        if f is None:
+            return Load(read.dtype, read.source, tuple(map(place, index)), mask, span=read.span)
+        cells = self._laid(f, tuple(map(place, self._cell(f, index))))
+        return Load(read.dtype, self._buffer(f, read.part), cells, mask, span=read.span)
 
 
 def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:

@@ -120,13 +120,16 @@ class _Cutter:
 
     def _fixed(self, loop: For) -> For:
         """Return `loop`, serial where its extent must be constant and is not."""
+        if loop.masked and loop.kind is LoopKind.VECTOR and loop.width is not None:
+            return loop
         open_end = loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and build.integer(loop.extent) is None
         return replace(loop, kind=LoopKind.SERIAL, width=loop.width) if open_end else loop
 
     def _is_partial(self, loop: For) -> bool:
         """Return whether the lanes of `loop` may not fill a vector, and its body is small enough for one more copy."""
-        wide = loop.kind is LoopKind.VECTOR and loop.width is not None and loop.width > NARROW and not loop.carries
-        return wide and build.integer(loop.extent) is None and self.weight(loop) <= MOST_NODES_AGAIN
+        wide = loop.kind is LoopKind.VECTOR and loop.width is not None and loop.width > NARROW
+        open_end = wide and build.integer(loop.extent) is None and not (loop.carries or loop.masked)
+        return open_end and self.weight(loop) <= MOST_NODES_AGAIN
 
     def _in_eights(self, loop: For, scope: Scope) -> Block:
         """Return the lanes that do not fill a vector in runs of eight, and the rest one by one."""
@@ -135,7 +138,9 @@ class _Cutter:
         run, lane = (replace(loop.var, name=f"{loop.var.name}{MARK}{self.copies}{k}") for k in ("r", "l"))
         first = copy_with_fresh_names(loop.body, f"{MARK}{self.copies}a")
         at = build.add(loop.start, build.add(build.mul(run, NARROW), lane))
-        lanes = For(lane, build.index(0), build.index(NARROW), LoopKind.VECTOR, as_block(first), width=NARROW)
+        lanes = For(
+            lane, build.index(0), build.index(NARROW), LoopKind.VECTOR, as_block(first), width=NARROW, apart=loop.apart
+        )
         runs = For(run, build.index(0), count, LoopKind.SERIAL, Block((substitute(lanes, {loop.var.name: at}),)))
         done = build.mul(count, NARROW)
         rest = replace(
@@ -280,8 +285,9 @@ class _Cutter:
             if low is not None and at is not None:
                 found[_Threshold(at, low.factor(var) > 0)] = None
         for gap in self._equalities(loop.body):
+            gap = gap if gap.factor(var) > 0 else gap * -1
             at = self._crossing(gap, var, loop.var.name)
-            if at is not None and abs(gap.factor(var)) == 1 and not self._names(at) & inner.keys():
+            if at is not None and gap.factor(var) == 1 and not self._names(at) & inner.keys():
                 found[_Threshold(at, True, only=True)] = None
                 continue
             for side in (gap, gap * -1):

@@ -10,6 +10,7 @@ from stax.loops.verify import verify
 from stax.lower.build_nests import build_nests
 from stax.lower.carry_accumulators import carry_accumulators
 from stax.lower.full_tiles import full_tiles
+from stax.lower.keep_partials import keep_partials
 from stax.lower.partition_loops import partition_loops
 from stax.lower.tidy_loops import tidy_loops
 from stax.lower.unroll_loops import unroll_loops
@@ -24,7 +25,8 @@ def lower(legal: Legal, name: str = "kernel", debug: bool = False) -> Program:
     simplify = partial(tidy_loops, algebra=context.algebra, at_least=context.at_least)
     cut = partial(partition_loops, algebra=context.algebra, at_least=context.at_least)
     tiles = partial(full_tiles, algebra=context.algebra, at_least=context.at_least)
-    return _run(program, (simplify, tiles, cut, vectorize_loops, unroll_loops, carry_accumulators), debug)
+    lanes = (keep_partials, vectorize_loops, unroll_loops, carry_accumulators)
+    return _run(program, (simplify, tiles, cut, *lanes), debug)
 
 
 def lower_to_blocks(legal: Legal, name: str = "kernel", debug: bool = False) -> Program:

@@ -4,8 +4,9 @@ before                                     after
     for x in 0 +: 16 vector:                   g[base + ramp(x)] = a[base + ramp(x)] * 2
         g[base + x] = a[base + x] * 2
 
-A branch on lanes becomes a mask on what it loads and stores. With `single`, only the innermost vector loop of a nest
-becomes an axis, and those around it are unrolled: registers have one direction.
+A branch on lanes becomes a mask on what it loads and stores; what lanes of a loop marked `apart` add to one cell is
+reduced. A loop that is `masked` may have any extent up to its width. With `single`, only the innermost vector loop of a
+nest becomes an axis, and those around it are unrolled: registers have one direction.
 
 Needs: constant extents of VECTOR loops; with `masked`, an extent below `width` masks the rest.
 Gives: no VECTOR loop; one that has no such form (storage of its own, a bound that differs by lane) is serial.
@@ -13,14 +14,16 @@ Gives: no VECTOR loop; one that has no such form (storage of its own, a bound th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from stax import dtypes
 from stax.expr import build
-from stax.expr.nodes import INDEX, Axes, Axis, Expr, Load, Local, Ramp, Reduce
+from stax.expr.nodes import INDEX, Axes, Axis, BinaryOp, Expr, Load, Local, Ramp, Reduce
 from stax.expr.walk import children, postorder, with_children
 from stax.loops.nodes import Allocate, Block, Carry, For, If, Let, LoopKind, Program, Stmt, Store
 from stax.loops.walk import statements
+from stax.lower.combined import combined, operator_of
 
 
 def vectorize_loops(program: Program, single: bool = True) -> Program:
@@ -39,12 +42,14 @@ class _Lanes:
     """The axis being made, what names became, and the lane conditions around.
 
     `guard` tells the lanes that exist; the first always does, so what does not vary along the axis needs no guard.
+    With `apart`, a store in a cell that all lanes share combines them.
     """
 
     axis: Axis
     new: Mapping[str, Expr]
     guard: tuple[Expr, ...] = ()
     mask: tuple[Expr, ...] = ()
+    apart: bool = False
 
 
 class _Vectorizer:
@@ -77,7 +82,7 @@ class _Vectorizer:
             return self.stmt(replace(loop, kind=LoopKind.UNROLL))
         size = build.integer(loop.extent)
         width = loop.width if size is None else size
-        if width is None or (size is None and self.single) or loop.carries:
+        if width is None or (size is None and self.single and not loop.masked) or loop.carries:
             return self.stmt(replace(loop, kind=LoopKind.SERIAL))
         if width == 1 and size == 1:
             return self.stmt(replace(loop, kind=LoopKind.SERIAL))
@@ -91,7 +96,7 @@ class _Vectorizer:
         self.axes.append(axis)
         inner = self.block(loop.body)
         try:
-            return _Widener(self._order()).block(inner, _Lanes(axis, {loop.var.name: place}, guard))
+            return _Widener(self._order()).block(inner, _Lanes(axis, {loop.var.name: place}, guard, apart=loop.apart))
         except _NoForm:
             del self.axes[at:]
             return self.stmt(replace(loop, kind=LoopKind.SERIAL))
@@ -158,9 +163,29 @@ class _Widener:
         index = tuple(self._expr(i, lanes) for i in stmt.index)
         mask = (*(self._expr(m, lanes) for m in stmt.mask), *lanes.mask, *lanes.guard)
         if not any(lanes.axis in i.axes for i in index):
-            raise _NoForm
+            return self._shared(stmt, lanes)
         axes = self._union([value.axes, *(i.axes for i in index), *(m.axes for m in mask)])
         return replace(stmt, value=build.spread(value, axes), index=index, mask=mask)
+
+    def _shared(self, stmt: Store, lanes: _Lanes) -> Store:
+        """Return the store of what all lanes combine into one cell."""
+        op = operator_of(stmt) if lanes.apart else None
+        if op is None:
+            raise _NoForm
+        index = tuple(self._expr(i, lanes) for i in stmt.index)
+        value = self._expr(combined(stmt.value, stmt.buffer, stmt.index), lanes)
+        where = (*lanes.mask, *lanes.guard)
+        own = self._union([value.axes, (lanes.axis,), *(w.axes for w in where)])
+        if any(lanes.axis not in w.axes for w in lanes.mask) or self._union(i.axes for i in index):
+            raise _NoForm
+        dtype, wide = value.dtype, build.spread(value, own)
+        small = dtype.is_integer and dtype.bits < 32 and op in (BinaryOp.ADD, BinaryOp.MUL)
+        if small:
+            wide = build.cast(wide, dtypes.int32)
+        rest = tuple(a for a in own if a is not lanes.axis)
+        total: Expr = Reduce(wide.dtype, op, wide, lanes.axis, where, axes=rest)
+        cell = Load(dtype, stmt.buffer, index)
+        return replace(stmt, index=index, value=build.binary(op, cell, build.cast(total, dtype)))
 
     def _expr(self, root: Expr, lanes: _Lanes) -> Expr:
         new: dict[int, Expr] = {}
@@ -190,7 +215,7 @@ class _Widener:
         axes = self._union([c.axes for c in below])
         return replace(with_children(node, tuple(build.spread(c, axes) for c in below)), axes=axes)
 
-    def _union(self, many: list[Axes]) -> Axes:
+    def _union(self, many: Iterable[Axes]) -> Axes:
         found = {axis for axes in many for axis in axes}
         return tuple(sorted(found, key=lambda a: self.order[a]))
 

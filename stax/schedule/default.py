@@ -17,6 +17,8 @@ from stax.expr.nodes import Binary, Call, Const, Expr, Fn, Read, Select, Unary, 
 from stax.expr.walk import children, names, postorder
 from stax.schedule.channels import channels
 from stax.schedule.directives import (
+    CacheRead,
+    Clone,
     ComputeAt,
     ComputeRoot,
     Directive,
@@ -52,7 +54,9 @@ def complete(pipeline: Pipeline, lines: Iterable[Line]) -> tuple[Line, ...]:
     said = tuple(lines)
     named = {line.at.func for line in said if not isinstance(line.directive, FoldStorage)}
     hosts = [(d.consumer, d.loop) for line in said if isinstance(d := line.directive, ComputeAt)]
-    return (*said, *_Default(pipeline, named, hosts, {c for c, _ in hosts} if _stores(said) else set()).lines())
+    copies = {d.name for line in said if isinstance(d := line.directive, CacheRead | Clone)}
+    serial = {c for c, _ in hosts} if _stores(said) else set[str]()
+    return (*said, *_Default(pipeline, named, hosts, serial, copies).lines())
 
 
 def _stores(said: tuple[Line, ...]) -> bool:
@@ -79,6 +83,7 @@ class _Default:
     named: set[str]
     hosts: list[tuple[str, str]]
     serial: set[str]
+    copies: set[str]
     algebra: Algebra = field(default_factory=Algebra)
     readers: dict[str, list[Access]] = field(default_factory=dict[str, list[Access]])
     own: dict[tuple[str, int], list[Access]] = field(default_factory=dict[tuple[str, int], list[Access]])
@@ -131,7 +136,7 @@ class _Default:
         out: list[str] = []
         narrow: set[str] = set()  # inlined, and conditions on their positions keep reads inside: not at data
         for f in self.pipeline.funcs:
-            if f.name in self.named or f.name in self.pipeline.outputs or not self._pure(f):
+            if f.name in self.named | self.copies or f.name in self.pipeline.outputs or not self._pure(f):
                 continue
             cost = _cost(f.values, costs)
             size = _size(f.values, sizes)

@@ -13,9 +13,15 @@ from stax.source import Span
 
 
 class Tail(Enum):
-    """What a split does with the iterations that do not fill its factor; `GUARD` runs only those that exist."""
+    """What a split does with the iterations that do not fill its factor.
+
+    `GUARD` runs only those that exist; `SHIFT` moves the last run down, so that it is full and repeats some of the one
+    before; `PREDICATE` runs all lanes and masks those that do not exist.
+    """
 
     GUARD = "guard"
+    SHIFT = "shift"
+    PREDICATE = "predicate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +164,86 @@ class StoreRoot(Said):
 
 @dataclass(frozen=True, slots=True)
 class FoldStorage(Said):
-    """Along `dim`, only `n` cells of the Func are kept: cell k lies where cell k - n lay."""
+    """Of dim `dim` of the Func, `n` values are kept: value i lies where value i - n lay."""
 
     dim: str
     n: int
 
 
-LoopDirective: TypeAlias = Split | Tile | Fuse | Reorder | Reverse | Skew | Vectorize | Parallel | Unroll
+@dataclass(frozen=True, slots=True)
+class Reassociate(Said):
+    """Sums of floats of the stage may be taken in another order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic(Said):
+    """Iterations of the update that meet in a cell combine into it one at a time, in whatever order they come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream(Said):
+    """What the stage stores goes past the caches, where whole vectors lie aligned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulators(Said):
+    """The reduced loop `var` is split by `n`; each step of its inner part, `var.acc`, has an accumulator of its own."""
+
+    var: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rfactor(Said):
+    """Results for each value of the reduced loop `var` go to a new Func `name` along dim `new`; they are combined."""
+
+    var: str
+    new: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRead(Said):
+    """Those of `readers`, or all, read a new Func `name` that holds a copy of the values."""
+
+    name: str
+    readers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clone(Said):
+    """Those of `readers` read a new Func `name` that is defined as this one is."""
+
+    name: str
+    readers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout(Said):
+    """The dims of the Func lie in memory in `order`, outermost first; the last one's extent is a multiple of `pad`."""
+
+    order: tuple[str, ...]
+    pad: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SplitReduction(Said):
+    """Runs of `n` iterations of `var` are reduced in parallel, to a new Func `name`; short for three directives."""
+
+    var: str
+    n: int
+    new: str
+    name: str
+
+
+LoopDirective: TypeAlias = Split | Tile | Fuse | Reorder | Reverse | Skew | Vectorize | Parallel | Unroll | Accumulators
+StageDirective: TypeAlias = Reassociate | Atomic | Stream
 PlaceDirective: TypeAlias = Inline | ComputeRoot | ComputeAt | StoreAt | StoreRoot
-Directive: TypeAlias = LoopDirective | PlaceDirective | FoldStorage
+StorageDirective: TypeAlias = FoldStorage | Layout
+ProgramDirective: TypeAlias = Rfactor | CacheRead | Clone
+Directive: TypeAlias = (
+    LoopDirective | StageDirective | PlaceDirective | StorageDirective | ProgramDirective | SplitReduction
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +270,26 @@ USAGE = {
     "store_at": "store_at(g, v)",
     "store_root": "store_root()",
     "fold_storage": "fold_storage(dim, n)",
+    "layout": "layout((dim, ...), pad=)",
+    "cache_read": "cache_read(name, reader, ...)",
+    "clone": "clone(name, reader, ...)",
+    "reassociate": "reassociate()",
+    "atomic": "atomic()",
+    "stream": "stream()",
+    "accumulators": "accumulators(v, n)",
+    "rfactor": "rfactor(r, u, name)",
+    "split_reduction": "split_reduction(r, n, u, name)",
 }
 """The directives, and how each is written."""
 
 LATER = (
-    "affine", "partition", "specialize", "hoist_storage", "compute_with",
-    "overwrite", "layout", "memory", "cache_read", "clone", "bound", "align_bounds", "reassociate", "rfactor",
-    "split_reduction", "accumulators", "online", "atomic", "prefetch", "stream", "warps", "stages", "swizzle",
-    "matrix_unit",
+    "affine", "partition", "specialize", "hoist_storage", "compute_with", "overwrite",
+    "memory", "bound", "align_bounds", "online", "prefetch", "warps", "stages",
+    "swizzle", "matrix_unit",
 )  # fmt: skip
 """Directives of the language that this version does not know yet."""
 
-LATER_TAILS = ("shift", "round_up", "predicate")
+LATER_TAILS = ("round_up",)
 
 Plain: TypeAlias = "str | int | float | StageRef | tuple[Plain, ...]"
 
@@ -269,12 +354,49 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
             if store is not None and not isinstance(store, str):
                 return None
             return ComputeAt(*_consumer(g), v, store, span=span)
-        case "fold_storage", [str(dim), n], {**rest} if not rest:
-            return FoldStorage(dim, _number(n, span), span=span)
         case "store_at", [str() | StageRef() as g, str(v)], {**rest} if not rest:
             return StoreAt(*_consumer(g), v, span=span)
+        case "fold_storage", [str(dim), n], {**rest} if not rest:
+            return FoldStorage(dim, _number(n, span), span=span)
+        case "layout", [tuple(order)], {**rest} if rest.keys() <= {"pad", "align"}:
+            if "align" in rest:
+                raise UnsupportedError("layout(..., align=) comes with a later version", [(span, "here")])
+            found = _names(order)
+            return None if found is None else Layout(found, _number(rest.get("pad", 1), span), span=span)
+        case "cache_read" | "clone", [str(name), *readers], {**rest} if not rest:
+            found = _names(readers)
+            return None if found is None else (CacheRead if word == "cache_read" else Clone)(name, found, span=span)
+        case "reassociate", [], {**rest} if not rest:
+            return Reassociate(span=span)
+        case "atomic", [], {**rest} if not rest:
+            return Atomic(span=span)
+        case "stream", [], {**rest} if not rest:
+            return Stream(span=span)
+        case "accumulators", [str(v), n], {**rest} if not rest:
+            return Accumulators(v, _number(n, span), span=span)
+        case "rfactor", [str(v), str(new), str(name)], {**rest} if not rest:
+            return Rfactor(v, new, name, span=span)
+        case "split_reduction", [str(v), n, str(new), str(name)], {**rest} if not rest:
+            return SplitReduction(v, _number(n, span), new, name, span=span)
         case _:
             return None
+
+
+def spelled_out(line: Line) -> tuple[Line, ...]:
+    """Return the lines that `line` is short for; itself, where it is short for none.
+
+    >>> len(spelled_out(Line(StageRef("t", 1), SplitReduction("r", 64, "u", "part"))))
+    3
+    """
+    match line.directive:
+        case SplitReduction(var=var, n=n, new=new, name=name, span=span):
+            return (
+                Line(line.at, Split(var, var, f"{var}.in", n, span=span)),
+                Line(line.at, Rfactor(var, new, name, span=span)),
+                Line(StageRef(name, 1), Parallel(new, span=span)),
+            )
+        case _:
+            return (line,)
 
 
 def _consumer(g: str | StageRef) -> tuple[str, int | None]:
@@ -296,6 +418,7 @@ def _tail(named: Mapping[str, Plain], span: Span | None) -> Tail:
     tail = named.get("tail", Tail.GUARD.value)
     if tail in LATER_TAILS:
         raise UnsupportedError(f"tail={tail!r} comes with a later version", [(span, "here")], hint='tail="guard"')
-    if tail != Tail.GUARD.value:
-        raise ScheduleError(f"there is no tail {tail!r}", [(span, "here")], [f"tails: guard, {', '.join(LATER_TAILS)}"])
-    return Tail.GUARD
+    known = [t.value for t in Tail]
+    if tail not in known:
+        raise ScheduleError(f"there is no tail {tail!r}", [(span, "here")], [f"tails: {', '.join(known)}"])
+    return Tail(tail)

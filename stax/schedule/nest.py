@@ -17,7 +17,7 @@ from stax.errors import ScheduleError
 from stax.expr.nodes import Var
 from stax.loops.nodes import LoopKind
 from stax.schedule import directives as said
-from stax.schedule.directives import LoopDirective
+from stax.schedule.directives import LoopDirective, StageDirective
 from stax.schedule.directives import Tail as Tail
 from stax.source import Span
 
@@ -56,20 +56,28 @@ class Skew:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop that is alive; `reversed` runs against the order it would have."""
+    """A loop that is alive; `reversed` runs against the order it would have.
+
+    With `apart`, each of its iterations has an accumulator of its own.
+    """
 
     name: str
     kind: LoopKind
     reversed: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """`loops`, outermost first, made from `roots` by `derivations` in the order they were applied."""
+    """`loops`, outermost first, made from `roots` by `derivations` in the order they were applied.
+
+    `permits` are the directives that allow more of the stage as a whole.
+    """
 
     roots: tuple[str, ...]
     derivations: tuple[Split | Fuse | Skew, ...]
     loops: tuple[Loop, ...]
+    permits: tuple[StageDirective, ...] = ()
 
     def place(self, name: str) -> int | None:
         """Return how many loops stand outside the loop `name`; None where none has that name."""
@@ -94,7 +102,7 @@ def initial(func: Func, stage: int) -> Nest:
     return Nest(roots, (), tuple(Loop(name, LoopKind.SERIAL) for name in roots))
 
 
-def apply(nest: Nest, directive: LoopDirective) -> Nest:
+def apply(nest: Nest, directive: LoopDirective | StageDirective) -> Nest:
     """Return `nest` as it is after `directive`.
 
     Raises ScheduleError where the directive names a loop that is not alive, makes one that is, repeats a name, has
@@ -122,11 +130,18 @@ def apply(nest: Nest, directive: LoopDirective) -> Nest:
             return _marked(nest, var, n, LoopKind.PARALLEL, span)
         case said.Unroll(var=var, n=n, span=span):
             return _marked(nest, var, n, LoopKind.UNROLL, span)
+        case said.Accumulators(var=var, n=n, span=span):
+            inner = f"{var}.acc"
+            split = _split(nest, Split(var, var, inner, n, Tail.GUARD), span)
+            made = Loop(inner, LoopKind.UNROLL, apart=True)
+            return replace(split, loops=tuple(made if loop.name == inner else loop for loop in split.loops))
+        case said.Reassociate() | said.Atomic() | said.Stream():
+            return replace(nest, permits=(*nest.permits, directive))
         case _:
             assert_never(directive)
 
 
-def followed(directive: LoopDirective) -> dict[str, str]:
+def followed(directive: LoopDirective | StageDirective) -> dict[str, str]:
     """Return, for each loop that `directive` consumes, the loop where a Func placed at it stands afterwards.
 
     It is the inner one of a split, whose iterations are the same instants, and the one loop of a fusion.
@@ -144,6 +159,10 @@ def followed(directive: LoopDirective) -> dict[str, str]:
             return {} if new is None else {var: new}
         case said.Vectorize(var=var, n=n) | said.Parallel(var=var, n=n) | said.Unroll(var=var, n=n):
             return {} if n is None else {var: inner_name(var)}
+        case said.Accumulators(var=var):
+            return {var: f"{var}.acc"}
+        case said.Reassociate() | said.Atomic() | said.Stream():
+            return {}
         case _:
             assert_never(directive)
 
@@ -180,7 +199,8 @@ def _split(nest: Nest, split: Split, span: Span | None) -> Nest:
     _fresh(nest, (split.parent,), (split.outer, split.inner), span)
     down = nest.loops[at].reversed
     made = (Loop(split.outer, kind, down), Loop(split.inner, LoopKind.SERIAL, down))
-    return Nest(nest.roots, (*nest.derivations, split), (*nest.loops[:at], *made, *nest.loops[at + 1 :]))
+    loops = (*nest.loops[:at], *made, *nest.loops[at + 1 :])
+    return replace(nest, derivations=(*nest.derivations, split), loops=loops)
 
 
 def _tile(nest: Nest, tile: said.Tile) -> Nest:
@@ -220,7 +240,8 @@ def _fuse(nest: Nest, fuse: Fuse, span: Span | None) -> Nest:
             hint="reverse the fused loop",
         )  # fmt: skip
     made = (Loop(fuse.fused, outer.kind, outer.reversed),)
-    return Nest(nest.roots, (*nest.derivations, fuse), (*nest.loops[:a], *made, *nest.loops[b + 1 :]))
+    loops = (*nest.loops[:a], *made, *nest.loops[b + 1 :])
+    return replace(nest, derivations=(*nest.derivations, fuse), loops=loops)
 
 
 def _skew(nest: Nest, skew: Skew, span: Span | None) -> Nest:
@@ -234,7 +255,8 @@ def _skew(nest: Nest, skew: Skew, span: Span | None) -> Nest:
         raise _kept(nest.loops[at], "skewed", span)
     _fresh(nest, (skew.parent,), (skew.new,), span)
     made = replace(nest.loops[at], name=skew.new)
-    return Nest(nest.roots, (*nest.derivations, skew), (*nest.loops[:at], made, *nest.loops[at + 1 :]))
+    loops = (*nest.loops[:at], made, *nest.loops[at + 1 :])
+    return replace(nest, derivations=(*nest.derivations, skew), loops=loops)
 
 
 def _reorder(nest: Nest, names: tuple[str, ...], span: Span | None) -> Nest:

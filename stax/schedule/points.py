@@ -15,14 +15,32 @@ from stax.errors import UnsupportedError
 from stax.expr import build
 from stax.expr.nodes import Expr, Local
 from stax.expr.walk import names, substitute
+from stax.schedule.directives import Tail
 from stax.schedule.nest import Fuse, Loop, Nest, Skew, Split
 from stax.schedule.scan import Range as Root
 from stax.schedule.scan import Scan
 
 
 @dataclass(frozen=True, slots=True)
+class Shift:
+    """How the last run of an inner loop is moved: the loop of the runs, how many values there are, and are left.
+
+    With `alone`, the loop of the runs counts nothing else.
+    """
+
+    outer: int
+    alone: bool
+    whole: Expr
+    left: Expr
+    factor: int
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
-    """A loop of the finished nest, from `start` on; its extent does not exceed the constant `width`, where known."""
+    """A loop of the finished nest, from `start` on; its extent does not exceed the constant `width`, where known.
+
+    Its last run is moved as `shift` says; with `masked`, its lanes are all run.
+    """
 
     loop: Loop
     var: Local
@@ -30,6 +48,8 @@ class Counted:
     extent: Expr
     width: int | None
     down: bool
+    shift: Shift | None = None
+    masked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +104,7 @@ def points(nest: Nest, roots: tuple[Root, ...], stage: str, backwards: frozenset
     loops = tuple(
         Counted(
             loop, locals_[at], build.index(0), tree.extent(tree.final[at]), tree.width(tree.final[at]),
-            down[at] != loop.reversed,
+            down[at] != loop.reversed, *tree.tail(at),
         )
         for at, loop in enumerate(nest.loops)
     )  # fmt: skip
@@ -93,6 +113,8 @@ def points(nest: Nest, roots: tuple[Root, ...], stage: str, backwards: frozenset
 
 def _skewed(nest: Nest, roots: tuple[Root, ...], locals_: list[Local], stage: str, backwards: frozenset[str]) -> Points:
     """Return the points of a nest with skews: a loop runs the way of the root that it is named after, then skewed."""
+    if any(isinstance(step, Split) and step.tail is not Tail.GUARD for step in nest.derivations):
+        raise UnsupportedError(f"{stage}: a loop is skewed, so tails are guarded", hint='tail="guard"')
     scan = Scan(nest, roots, locals_, stage)
     down = _downwards(nest, backwards)
     loops = tuple(
@@ -156,6 +178,7 @@ class _Tree:
         for name in nest.roots:
             self._size(name, stage)
         self._sized()
+        self._movable(stage)
 
     def _new(self) -> int:
         self._count += 1
@@ -262,6 +285,33 @@ class _Tree:
         if known is not None:
             return known
         return self._made[node][0].factor if node in self._made else None
+
+    def tail(self, at: int) -> tuple[Shift | None, bool]:
+        """Return how the last run of the loop at `at` is moved, and whether its lanes are masked."""
+        made = self._made.get(self.final[at])
+        if made is None or build.integer(self.extent(self.final[at])) is not None:
+            return None, False
+        step, node = made
+        outer = self.used[node][1][0]
+        if step.tail is not Tail.SHIFT:
+            return None, step.tail is Tail.PREDICATE
+        whole = self.extent(node)
+        left = build.sub(whole, build.mul(self.value(outer), step.factor))
+        return Shift(max(self.leaves(outer)), outer in self._leaf, whole, left, step.factor), False
+
+    def _movable(self, stage: str) -> None:
+        """Refuse runs that are to be moved where no loop is left that could be."""
+        for step, others in self.used.values():
+            if isinstance(step, Fuse) or step.tail is not Tail.SHIFT:
+                continue
+            outer, inner = others
+            inside = max(self.leaves(outer)) < min(self.leaves(inner))
+            if inner not in self._leaf or not inside:
+                raise UnsupportedError(
+                    f'{stage}: tail="shift" moves runs of loop `{step.inner}`, which '
+                    + ("is split or fused further" if inner not in self._leaf else "stands outside its outer part"),
+                    hint='tail="guard"',
+                )
 
     def within(self, root: str, depth: int) -> tuple[Expr, Expr]:
         """Return the interval of a root's value."""

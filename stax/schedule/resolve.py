@@ -7,17 +7,23 @@ line; what the lines must add up to is refused at the end. Whether values stay t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from stax.algorithm.nodes import Func, Pipeline
+from stax.algorithm.combine import combine
+from stax.algorithm.copies import cache_read, clone
+from stax.algorithm.factor import factor, split_range
+from stax.algorithm.nodes import Func, Input, Pipeline
 from stax.errors import ScheduleError, StaxWarning
 from stax.expr import walk
+from stax.loops.nodes import LoopKind
 from stax.schedule import directives as said
 from stax.schedule.directives import Directive, Line, StageRef
-from stax.schedule.nest import MOST, Nest, apply, closest, followed, initial, missing_loop
+from stax.schedule.nest import MOST, Nest, Split, apply, closest, followed, initial, missing_loop
 from stax.source import Span
+
+MOST_PAD = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +55,16 @@ Placement: TypeAlias = Root | Inline | At
 class Resolved:
     """`placements` has the Funcs that some line places; `nests` has every stage of the program.
 
-    `folds` has, for a Func whose storage is folded, the number of the dim and how many cells are kept along it.
+    `pipeline` is the program with the Funcs that directives made. `folds` says which dims of a Func are folded,
+    `layouts` how its dims lie in memory.
     """
 
+    pipeline: Pipeline
     placements: dict[str, Placement]
     nests: dict[StageRef, Nest]
     lines: tuple[Line, ...]
-    folds: dict[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
+    folds: dict[str, tuple[said.FoldStorage, ...]]
+    layouts: dict[str, said.Layout]
 
 
 def resolve(pipeline: Pipeline, lines: Iterable[Line], warn: bool = False) -> Resolved:
@@ -68,6 +77,17 @@ def resolve(pipeline: Pipeline, lines: Iterable[Line], warn: bool = False) -> Re
     for line in lines:
         replay.step(line)
     return replay.finish(warn)
+
+
+def rewritten(pipeline: Pipeline, lines: Iterable[Line]) -> Pipeline:
+    """Return `pipeline` with the Funcs that `lines` make."""
+    found = tuple(lines)
+    if not any(isinstance(line.directive, said.ProgramDirective) for line in found):
+        return pipeline
+    replay = Replay(pipeline)
+    for line in found:
+        replay.step(line)
+    return replay.pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +110,13 @@ class Replay:
         self.lines: list[Line] = []
         self._places: dict[str, tuple[Placement, Span | None]] = {}
         self._kept: dict[str, _Kept] = {}
-        self._folds: dict[str, tuple[int, int]] = {}
         self._reads: dict[StageRef, frozenset[str]] = {}
+        self._folds: dict[str, tuple[said.FoldStorage, ...]] = {}
+        self._layouts: dict[str, said.Layout] = {}
+
+    def array(self, name: str) -> Input | None:
+        """Return the Input of that name, where no Func has it."""
+        return next((i for i in self.pipeline.inputs if i.name == name), None)
 
     def stage(self, name: str, stage: int, span: Span | None) -> StageRef:
         """Return the stage; ScheduleError where the program has none such."""
@@ -108,6 +133,11 @@ class Replay:
 
     def step(self, line: Line) -> None:
         """Take `line` in."""
+        array = self.array(line.at.func)
+        if array is not None and isinstance(line.directive, said.CacheRead):
+            self._copy(array, line.directive)
+            self.lines.append(line)
+            return
         at = self.stage(line.at.func, line.at.stage, line.directive.span)
         directive = line.directive
         match directive:
@@ -121,6 +151,19 @@ class Replay:
                 self._place(at.func, directive)
             case said.FoldStorage():
                 self._fold(at, directive)
+            case said.Layout():
+                self._order(at, directive)
+            case said.Rfactor():
+                self._factor(at, directive)
+            case said.CacheRead() | said.Clone():
+                self._copy(self.funcs[at.func], directive)
+            case said.SplitReduction():
+                raise AssertionError("spelled out before it is replayed")
+            case said.Atomic() if not at.stage:
+                raise ScheduleError(
+                    f"atomic is said of an update, not of the definition of {at.func!r}", [(directive.span, "here")],
+                    hint=f"s[{at.func!r}].update(0)" if self.funcs[at.func].updates else None,
+                )  # fmt: skip
             case _:
                 try:
                     self.nests[at] = apply(self.nests[at], directive)
@@ -145,20 +188,144 @@ class Replay:
             sound.add(name)
         if warn:
             self._warn_of_forgotten_updates()
-        return Resolved(placements, dict(self.nests), tuple(self.lines), dict(self._folds))
+        return Resolved(
+            self.pipeline, placements, dict(self.nests), tuple(self.lines), dict(self._folds), dict(self._layouts)
+        )
 
     def _fold(self, at: StageRef, fold: said.FoldStorage) -> None:
-        func, here = self.funcs[at.func], [(fold.span, "here")]
+        func = self.funcs[at.func]
         if at.stage:
-            raise ScheduleError("fold_storage is said of a Func, not of one of its updates", here)
+            raise ScheduleError("fold_storage is said of a Func, not of one of its updates", [(fold.span, "here")])
         if fold.dim not in func.dims:
             raise ScheduleError(
-                f"Func {at.func!r} has no dim {fold.dim!r}", here, [f"its dims: {', '.join(func.dims) or 'none'}"],
-                closest(fold.dim, func.dims),
+                f"Func {func.name!r} has no dim {fold.dim!r}",
+                [(func.span, "defined here"), (fold.span, "folded here")],
+                [f"dims of {func.name!r}: {', '.join(func.dims) or 'none'}"], closest(fold.dim, func.dims),
             )  # fmt: skip
         if not 0 < fold.n <= MOST:
-            raise ScheduleError(f"storage is folded by an int from 1 to 2**31 - 1, not {fold.n}", here)
-        self._folds[at.func] = (func.dims.index(fold.dim), fold.n)
+            raise ScheduleError(f"storage is folded by an int from 1 to 2**31 - 1, not {fold.n}", [(fold.span, "here")])
+        others = tuple(f for f in self._folds.get(func.name, ()) if f.dim != fold.dim)
+        self._folds[func.name] = (*others, fold)
+
+    def _order(self, at: StageRef, layout: said.Layout) -> None:
+        func, span = self.funcs[at.func], layout.span
+        if sorted(layout.order) != sorted(func.dims):
+            raise ScheduleError(
+                f"a layout names each dim of {func.name!r} once",
+                [(func.span, "defined here"), (span, "laid out here")],
+                [f"dims of {func.name!r}: {', '.join(func.dims) or 'none'}"],
+            )  # fmt: skip
+        if not 0 < layout.pad <= MOST_PAD:
+            raise ScheduleError(
+                f"a layout is padded by an int from 1 to {MOST_PAD}, not {layout.pad}", [(span, "here")]
+            )
+        if func.name in self.pipeline.outputs:
+            raise ScheduleError(
+                f"{func.name!r} is an output, which lies as the caller's array does", [(span, "here")],
+                hint="lay out a Func that is kept in scratch",
+            )  # fmt: skip
+        self._layouts[func.name] = layout
+
+    def _copy(self, source: Func | Input, line: said.CacheRead | said.Clone) -> None:
+        """Make the Func that some readers of `source` are to read instead."""
+        span, word = line.span, _word(line)
+
+        def refuse(why: str, hint: str | None = None) -> ScheduleError:
+            return ScheduleError(f"{word}: {why}", [(source.span, "defined here"), (span, "here")], hint=hint)
+
+        self._untaken(line.name, refuse)
+        reading = {s.func for s in self.nests if s.func != source.name and source.name in self._direct(s)}
+        for reader in line.readers:
+            if reader not in self.funcs:
+                raise _no_func(self.pipeline, reader, span)
+            if reader not in reading:
+                raise refuse(f"{reader!r} does not read {source.name!r}", f"it is read by {', '.join(sorted(reading))}")
+        chosen = set(line.readers) or reading
+        grouped = {name for group in self.pipeline.groups if source.name in group for name in group}
+        if grouped & chosen or (grouped and isinstance(line, said.Clone)):
+            raise refuse(f"{source.name!r} is stepped together with Funcs that read it")
+        if isinstance(line, said.Clone) and isinstance(source, Func):
+            if chosen == reading and source.name not in self.pipeline.outputs:
+                raise refuse(f"nobody would be left to read {source.name!r}", "name some of its readers")
+            self._change(clone(self.pipeline, source, line.name, chosen))
+        else:
+            self._change(cache_read(self.pipeline, source, line.name, chosen))
+
+    def _untaken(self, name: str, refuse: Callable[..., ScheduleError]) -> None:
+        arrays = (*self.pipeline.inputs, *self.pipeline.tables, *self.pipeline.scalars)
+        if not name or name in {*self.funcs, *(a.name for a in arrays)}:
+            raise refuse(f"the name {name!r} is taken", hint="choose another")
+
+    def _change(self, pipeline: Pipeline) -> None:
+        """Go on with `pipeline`; Funcs that are new in it have the loops they begin with."""
+        self.pipeline = pipeline
+        self.funcs = {f.name: f for f in pipeline.funcs}
+        self._reads = {}
+        for f in pipeline.funcs:
+            for k in range(len(f.updates) + 1):
+                self.nests.setdefault(StageRef(f.name, k), initial(f, k))
+
+    def _factor(self, at: StageRef, line: said.Rfactor) -> None:
+        """Make the Func that `line` asks for: the pipeline changes, and the loops of the update are new ones."""
+        span, name, func = line.span, line.name, self.funcs[at.func]
+
+        def refuse(why: str, facts: list[str] | None = None, hint: str | None = None) -> ScheduleError:
+            defined = func.updates[at.stage - 1].span if at.stage else func.span
+            return ScheduleError(f"{at}: {why}", [(defined, "defined here"), (span, "here")], facts or [], hint)
+
+        if not at.stage:
+            raise refuse("rfactor is said of an update", hint=f"s[{func.name!r}].update(0)" if func.updates else None)
+        update = func.updates[at.stage - 1]
+        how = combine(func, update)
+        if how is None:
+            raise refuse(
+                "partial results are not known to be joined by one operator",
+                ["rfactor takes updates of the form f[...] = f[...] op e with + * & | ^ minimum maximum"],
+            )
+        if not how.exact and func.fp == "strict":
+            raise refuse('it is of fp="strict", so its sums keep their order')
+        self._untaken(name, refuse)
+        nest, domain = self.nests[at], [r.name for r in update.domain]
+        whole = initial(func, at.stage)
+        var = line.var
+        place = nest.place(var)
+        if place is None:
+            raise missing_loop(var, str(at), nest, span)
+        match nest.derivations:
+            case ():
+                plain = nest.loops == whole.loops
+            case (Split(parent=parent, outer=outer, inner=inner, factor=n) as step,) if parent in domain:
+                undone = [loop for loop in nest.loops if loop.name != inner]
+                names = [parent if loop.name == outer else loop.name for loop in undone]
+                plain = names == list(whole.roots) and all(loop.kind is LoopKind.SERIAL for loop in nest.loops)
+                if plain and var in (step.outer, step.inner):
+                    others = {*func.dims, *(d for d in domain if d != parent)}
+                    made = (f"{parent}.o" if outer in others else outer, f"{parent}.i" if inner in others else inner)
+                    update = split_range(update, parent, *made, n, made[0] if var == outer else made[1])
+                    var = made[0] if var == outer else made[1]
+                    domain = [r.name for r in update.domain]
+                elif plain:
+                    plain = False
+            case _:
+                plain = False
+        if not plain:
+            raise refuse(
+                f"loop {line.var!r} is factored out after other directives of this update",
+                [f"loops here, outermost first: {', '.join(loop.name for loop in nest.loops)}"],
+                "say rfactor first, or right after one split of that loop",
+            )
+        if var not in domain:
+            raise refuse(f"loop {line.var!r} is no variable of the RDom", [f"variables: {', '.join(domain)}"])
+        if not line.new or line.new in {*func.dims, *domain} - {var}:
+            raise refuse(f"the new dim cannot be called {line.new!r}", hint="choose another name")
+        chosen = next(r for r in update.domain if r.name == var)
+        if walk.names((chosen.lo, chosen.hi)):
+            raise refuse(f"the range of {line.var!r} depends on other loops, so it is no dim of a Func")
+        changed = replace(func, updates=(*func.updates[: at.stage - 1], update, *func.updates[at.stage :]))
+        before = replace(self.pipeline, funcs=tuple(changed if g is func else g for g in self.pipeline.funcs))
+        self._change(factor(before, changed, at.stage - 1, how, var, line.new, name))
+        self.nests[at] = replace(initial(self.funcs[func.name], at.stage), permits=nest.permits)
+        self.nests[StageRef(name, 1)] = replace(initial(self.funcs[name], 1), permits=nest.permits)
 
     def _place(self, func: str, directive: said.PlaceDirective) -> None:
         span = directive.span

@@ -14,7 +14,7 @@ from stax.lang.freeze import freeze_named
 from stax.lang.func import Func
 from stax.lang.inputs import Input
 from stax.lang.var import RDom
-from stax.schedule.directives import LATER, USAGE, Line, Plain, StageRef, make
+from stax.schedule.directives import LATER, USAGE, Line, Plain, StageRef, make, spelled_out
 from stax.schedule.fingerprint import fingerprint
 from stax.schedule.nest import Nest, closest
 from stax.schedule.resolve import At as At
@@ -109,6 +109,11 @@ class Schedule:
         """What was said, in order."""
         return tuple(self._replay.lines)
 
+    @property
+    def program(self) -> Pipeline:
+        """The program with the Funcs that directives made."""
+        return self._replay.pipeline
+
     def resolved(self) -> Resolved:
         """Return what the lines add up to; ScheduleError where they do not fit together."""
         return self._replay.finish(warn=False)
@@ -123,17 +128,17 @@ class Schedule:
 
     def say(self, line: Line) -> None:
         """Take in one directive; a refused one leaves the schedule as it was."""
-        if self._check is None:
-            self._replay.step(line)
-            return
         before = self.lines
-        self._replay.step(line)
         try:
-            self._check(self.outputs, self)
+            for one in spelled_out(line):
+                self._replay.step(one)
+            if self._check is not None:
+                self._check(self.outputs, self)
         except BaseException:
-            self._replay = Replay(self.pipeline)
-            for kept in before:
-                self._replay.step(kept)
+            if self.lines != before:
+                self._replay = Replay(self.pipeline)
+                for kept in before:
+                    self._replay.step(kept)
             raise
 
     def plain(self, thing: Any, span: Span | None) -> Plain:
@@ -145,6 +150,8 @@ class Schedule:
         name = self.plain(func, span)
         if not isinstance(name, str):
             raise ScheduleError(f"a schedule takes a Func or its name, not {func!r}", [(span, "here")])
+        if self._replay.array(name) is not None:
+            return Stage(self, StageRef(name))
         return Stage(self, self._replay.stage(name, 0, span))
 
     def __str__(self) -> str:
@@ -185,7 +192,8 @@ class Stage:
     def split(self, v: Named, outer: Named, inner: Named, n: int, *, tail: str = "guard") -> Stage:
         """Make of loop `v` a loop `outer` over a loop `inner` of `n` steps.
 
-        tail: what happens to the iterations that do not fill `n`: "guard" runs those that exist.
+        tail: what happens to the iterations that do not fill `n`: "guard" runs those that exist, "shift" repeats some
+        of those before, "predicate" masks lanes.
         """
         return self._say("split", v, outer, inner, n, tail=tail)
 
@@ -252,11 +260,50 @@ class Stage:
         return self._say("store_root")
 
     def fold_storage(self, dim: Named, n: int) -> Stage:
-        """Keep `n` cells of the Func along `dim`: each takes the place of the one `n` before it.
+        """Keep `n` values of the Func along `dim`: each takes the place of the one `n` before it.
 
-        Refused unless it is proved that nothing reads a cell that another has replaced.
+        Refused unless it is proved that nothing reads a value that another has replaced.
         """
         return self._say("fold_storage", dim, n)
+
+    def layout(self, order: Sequence[Named], *, pad: int = 1) -> Stage:
+        """Keep the values with the dims in `order`, outermost first, the last one's extent a multiple of `pad`."""
+        return self._say("layout", tuple(order), pad=None if pad == 1 else pad)
+
+    def cache_read(self, name: str, *readers: Named) -> Stage:
+        """Let `readers`, or all who read it, read a new Func `name` instead, a copy; also said of an Input."""
+        return self._say("cache_read", name, *readers)
+
+    def clone(self, name: str, *readers: Named) -> Stage:
+        """Let `readers` read a new Func `name` instead, which is computed as this one is."""
+        return self._say("clone", name, *readers)
+
+    def reassociate(self) -> Stage:
+        """Let sums of floats of this stage be taken in another order: values may differ in their last bits."""
+        return self._say("reassociate")
+
+    def atomic(self) -> Stage:
+        """Let iterations of this update meet in a cell: each combines into it, in whatever order they come."""
+        return self._say("atomic")
+
+    def stream(self) -> Stage:
+        """Store past the caches: for values that are not read again soon, where they lie in whole aligned vectors."""
+        return self._say("stream")
+
+    def accumulators(self, v: Named, n: int) -> Stage:
+        """Split the reduced loop `v` by `n`, and give each step of its inner part `v.acc` an accumulator of its own."""
+        return self._say("accumulators", v, n)
+
+    def rfactor(self, r: Named, u: Named, name: str) -> Stage:
+        """Put the results for each value of the reduced loop `r` into a new Func `name`, along its first dim `u`.
+
+        The update then combines them over `u`. `r` is a variable of the RDom, or a part of one that was split.
+        """
+        return self._say("rfactor", r, u, name)
+
+    def split_reduction(self, r: Named, n: int, u: Named, name: str) -> Stage:
+        """Reduce runs of `n` iterations of `r` in parallel: `split`, `rfactor` and `parallel`, in this order."""
+        return self._say("split_reduction", r, n, u, name)
 
     def _say(self, word: str, *args: Any, **named: Any) -> Stage:
         span = here()
@@ -272,6 +319,8 @@ class Stage:
         raise AttributeError(f"there is no directive {word!r}{'; ' + hint if hint else ''}")
 
     def __repr__(self) -> str:
+        if self.schedule._replay.array(self.at.func) is not None:  # pyright: ignore[reportPrivateUsage]
+            return f"<{self.at}: an Input>"
         loops = ", ".join(f"{loop.name} {loop.kind.value}" for loop in self.schedule.nest(self.at).loops)
         return f"<{self.at}: {loops}>"
 

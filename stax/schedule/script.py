@@ -97,6 +97,24 @@ def show_directive(directive: Directive) -> str:
             return "store_root()"
         case said.FoldStorage(dim=dim, n=n):
             return f"fold_storage({quote(dim)}, {n})"
+        case said.Layout(order=order, pad=pad):
+            return f"layout({_tuple(map(quote, order))}{'' if pad == 1 else f', pad={pad}'})"
+        case said.CacheRead(name=name, readers=readers):
+            return f"cache_read({', '.join(map(quote, (name, *readers)))})"
+        case said.Clone(name=name, readers=readers):
+            return f"clone({', '.join(map(quote, (name, *readers)))})"
+        case said.Reassociate():
+            return "reassociate()"
+        case said.Atomic():
+            return "atomic()"
+        case said.Stream():
+            return "stream()"
+        case said.Accumulators(var=var, n=n):
+            return f"accumulators({quote(var)}, {n})"
+        case said.Rfactor(var=var, new=new, name=name):
+            return f"rfactor({quote(var)}, {quote(new)}, {quote(name)})"
+        case said.SplitReduction(var=var, n=n, new=new, name=name):
+            return f"split_reduction({quote(var)}, {n}, {quote(new)}, {quote(name)})"
         case _:
             assert_never(directive)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.infer import Regions
-from stax.errors import StaxError, UserError
+from stax.errors import StaxError, UnsupportedError, UserError
 from stax.expr.walk import reads
 from stax.legality.check import check as prove
-from stax.schedule.directives import Line, StageRef, make
+from stax.schedule.directives import Line, StageRef, make, spelled_out
 from stax.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def draw_lines(rng: Random, pipeline: Pipeline, regions: Regions, outcome: Outco
     fresh = 0
     for _ in range(rng.choice((2, 3, 4, 5, 6, 7, 8))):
         fresh += 1
-        lines = _directive(rng, pipeline, schedule, f"v{fresh}")
+        lines = _directive(rng, schedule.program, schedule, f"v{fresh}")
         if not lines:
             continue
         word = type(lines[-1].directive).__name__
@@ -34,7 +34,8 @@ def draw_lines(rng: Random, pipeline: Pipeline, regions: Regions, outcome: Outco
         try:
             for line in lines:
                 schedule.say(line)
-            prove(pipeline, schedule.lines, regions)
+            if prove(pipeline, schedule.lines, regions).contract != "bitwise":
+                raise UnsupportedError("sums in another order are compared elsewhere")
         except UserError as error:
             if outcome is not None:
                 key = f"{word}: {type(error).__name__}"
@@ -63,8 +64,12 @@ def _directive(rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str) 
 
     place = StageRef(f.name)
     others = _readers(pipeline, f.name)
+    if rng.random() < 0.08:
+        return _copied(rng, pipeline, fresh)
     if rng.random() < 0.35 and f.name not in pipeline.outputs and others:
         kind = rng.random()
+        if kind > 0.9 and f.dims and rng.random() < 0.5:
+            return [said("layout", tuple(rng.sample(f.dims, len(f.dims))), pad=rng.choice((1, 2, 8)), at=place)]
         if kind < 0.12 and not f.updates:
             return [said("inline", at=place)]
         if kind < 0.22:
@@ -79,16 +84,29 @@ def _directive(rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str) 
             return [said("compute_at", reader, outer[d], at=place)]
         if kind < 0.75:
             return [said("compute_at", reader, outer[d], at=place, store=outer[w])]
-        if kind < 0.9:
-            return [said("compute_at", reader, outer[d], at=place), said("store_at", reader, outer[w], at=place)]
+        kept = said("store_at", reader, outer[w], at=place) if rng.random() < 0.7 else said("store_root", at=place)
+        if kind < 0.85:
+            return [said("compute_at", reader, outer[d], at=place), kept]
+        if kind < 0.95 and f.dims:
+            fold = said("fold_storage", rng.choice(f.dims), rng.choice((1, 2, 3, 4, 5, 8, 16, 17)), at=place)
+            return [said("compute_at", reader, outer[d], at=place), kept, fold]
         return [said("compute_at", reader, outer[d], at=place), said("store_root", at=place)]
     if not loops:
         return []
     v = rng.choice(loops)
-    word = rng.choice(("split", "tile", "fuse", "reorder", "vectorize", "vectorize", "parallel", "unroll", "unroll"))
+    if ref.stage and rng.random() < 0.4:
+        return _reduced(rng, f, ref, loops, fresh)
+    word = rng.choice(
+        ("split", "tile", "fuse", "reorder", "vectorize", "vectorize", "parallel", "unroll", "unroll", "stream")
+    )
     match word:
         case "split":
-            return [said("split", v, f"{fresh}o", rng.choice((f"{fresh}i", v)), rng.choice(SPLITS))]
+            inner = rng.choice((f"{fresh}i", v))
+            tail = rng.choice(("guard", "guard", "shift", "predicate"))
+            made = [said("split", v, f"{fresh}o", inner, rng.choice(SPLITS), tail=tail)]
+            return [*made, said("vectorize", inner)] if tail != "guard" and rng.random() < 0.6 else made
+        case "stream":
+            return [said("stream")]
         case "tile":
             if len(loops) < 2:
                 return []
@@ -111,6 +129,49 @@ def _directive(rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str) 
             return [said("parallel", v, *((rng.choice((1, 2, 3, 4)),) if rng.random() < 0.5 else ()))]
         case _:
             return [said("unroll", v, *((rng.choice((1, 2, 3, 4, 8)),) if rng.random() < 0.9 else ()))]
+
+
+def _copied(rng: Random, pipeline: Pipeline, fresh: str) -> list[Line]:
+    """Return a line that gives some readers of a Func or Input one of their own."""
+    sources = [i.name for i in pipeline.inputs] + [f.name for f in pipeline.funcs]
+    name = rng.choice(sources)
+    readers = sorted({r.func for r in _readers(pipeline, name)})
+    some = rng.sample(readers, rng.randint(0, len(readers)))
+    clones = name not in (i.name for i in pipeline.inputs) and rng.random() < 0.5
+    made = make("clone" if clones else "cache_read", (f"{fresh}_copy", *some), {})
+    return [Line(StageRef(name), made)]
+
+
+def _reduced(rng: Random, f: Func, ref: StageRef, loops: list[str], fresh: str) -> list[Line]:
+    """Return lines that take the points of an update in another order."""
+    domain = [r.name for r in f.updates[ref.stage - 1].domain]
+    v = rng.choice([loop for loop in loops if loop not in f.dims] or loops)
+
+    def said(word: str, *args: object) -> Line:
+        return Line(ref, make(word, args, {}))  # type: ignore[arg-type]
+
+    match rng.choice(("vectorize", "accumulators", "rfactor", "split_reduction", "atomic", "reassociate", "reorder")):
+        case "vectorize":
+            return [said("vectorize", v, rng.choice(LANES))]
+        case "accumulators":
+            both = [said("vectorize", v, rng.choice((4, 8)))] if rng.random() < 0.5 else []
+            return [*both, said("accumulators", v, rng.choice((1, 2, 3, 4)))]
+        case "rfactor":
+            if rng.random() < 0.4:
+                inner = [said("split", v, f"{fresh}o", f"{fresh}i", rng.choice(SPLITS))]
+                return [*inner, said("rfactor", f"{fresh}{rng.choice('oi')}", f"{fresh}u", f"{fresh}_part")]
+            return [said("rfactor", v, f"{fresh}u", f"{fresh}_part")]
+        case "split_reduction":
+            line = said(
+                "split_reduction", rng.choice(domain or loops), rng.choice(SPLITS), f"{fresh}u", f"{fresh}_part"
+            )
+            return list(spelled_out(line))
+        case "atomic":
+            return [said("atomic"), said("parallel", v)]
+        case "reassociate":
+            return [said("reassociate")]
+        case _:
+            return [said("reorder", *rng.sample(loops, len(loops)))]
 
 
 __all__ = ["StaxError", "draw_lines"]

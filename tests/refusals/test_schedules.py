@@ -38,7 +38,102 @@ t[()] += a[r.i, r.j]
 s = sx.Schedule(t)
 """
 
+HIST = r"""
+b = sx.Var("b")
+a = sx.Input("a", sx.uint8, 2)
+h = sx.Func("h", shape=(256,))
+r = sx.RDom("r", y=a.shape[0], x=a.shape[1])
+h[b] = 0
+h[a[r.y, r.x]] += 1
+s = sx.Schedule(h)
+"""
+RUNNING = r"""
+a = sx.Input("a", sx.float32, 1)
+r = sx.RDom("r", i=(1, a.shape[0]))
+x = sx.Var("x")
+p = sx.Func("p", shape=a.shape)
+p[x] = a[x]
+p[r] = p[r - 1] * 0.5 + a[r]
+s = sx.Schedule(p)
+"""
+
 REFUSALS = {
+    "atomic on a definition": HIST + "s[h].atomic()",
+    "atomic on an update that does not combine": RUNNING + "s[p].update(0).atomic().parallel(r)\nsx.compile(p, s)",
+    "accumulators of a loop that is not reduced": r"""
+y = sx.Var("y")
+a = sx.Input("a", sx.int32, 2)
+r = sx.RDom("r", i=a.shape[1])
+t = sx.Func("t")
+t[y] = 0
+t[y] += a[y, r]
+s = sx.Schedule(t)
+s[t].update(0).accumulators(y, 4)
+sx.compile(t, s)
+""",
+    "lanes that meet in a cell": HIST + "s[h].update(0).vectorize(r.x, 8)\nsx.compile(h, s)",
+    "reassociate where fp is strict": r"""
+a = sx.Input("a", sx.float32, 1)
+r = sx.RDom("r", i=a.shape[0])
+t = sx.Func("t", fp="strict")
+t[()] = np.float32(0)
+t[()] += a[r]
+s = sx.Schedule(t)
+s[t].update(0).reassociate().vectorize(r, 8)
+sx.compile(t, s)
+""",
+    "rfactor where fp is strict": r"""
+a = sx.Input("a", sx.float32, 1)
+r = sx.RDom("r", i=a.shape[0])
+t = sx.Func("t", fp="strict")
+t[()] = np.float32(0)
+t[()] += a[r]
+sx.Schedule(t)[t].update(0).split_reduction(r, 64, "u", "part")
+""",
+    "sums in another order where bits are required": SUM
+    + 's[t].update(0).rfactor("r.i", "u", "part")\nsx.compile(t, s, require="bitwise")',
+    "rfactor of a definition": HIST + 's[h].rfactor(b, "u", "part")',
+    "rfactor of an update that does not combine": RUNNING + 's[p].update(0).rfactor(r, "u", "part")',
+    "rfactor with a name that is taken": HIST + 's[h].update(0).rfactor(r.y, "u", "a")',
+    "rfactor after other directives": HIST + 's[h].update(0).parallel(r.y).rfactor(r.y, "u", "part")',
+    "rfactor of a dim": r"""
+y = sx.Var("y")
+a = sx.Input("a", sx.int32, 2)
+r = sx.RDom("r", i=a.shape[1])
+t = sx.Func("t")
+t[y] = 0
+t[y] += a[y, r]
+s = sx.Schedule(t)
+s[t].update(0).rfactor(y, "u", "part")
+""",
+    "rfactor of a ragged loop": r"""
+y = sx.Var("y")
+a = sx.Input("a", sx.int32, 2)
+r = sx.RDom("r", i=a.shape[1], j=(0, y + 1))
+t = sx.Func("t", shape=(4,))
+t[y] = 0
+t[y] += a[r.j, r.i]
+s = sx.Schedule(t)
+s[t].update(0).rfactor(r.j, "u", "part")
+""",
+    "a new dim that is there already": HIST + 's[h].update(0).rfactor(r.y, "b", "part")',
+    "a shifted tail of a recurrence": SCAN + 's[u].split(y, "yo", "yi", 8, tail="shift")\nsx.compile(u, s)',
+    "a shifted tail that is split again": BLUR
+    + 's[g].split(x, "xo", "xi", 32, tail="shift").vectorize("xi", 8)\nsx.compile(g, s)',
+    "a Func inside a shifted tail": BLUR
+    + 's[g].split(y, "yo", "yi", 8, tail="shift")\ns[f].compute_at(g, "yo")\nsx.compile(g, s)',
+    "a copy for who does not read it": BLUR + 's[a].cache_read("p", g)',
+    "a copy with a name that is taken": BLUR + 's[a].cache_read("g", f)',
+    "a loop of an Input": BLUR + "s[a].vectorize(x, 8)",
+    "a clone that nobody is left to tell apart": BLUR + 's[f].clone("f2", g)',
+    "a layout that leaves out a dim": BLUR + "s[f].layout((y,))",
+    "the layout of an output": BLUR + "s[g].layout((x, y))",
+    "a layout padded by nothing": BLUR + "s[f].layout((x, y), pad=0)",
+    "storage folded too small": BLUR
+    + 's[g].split(y, "yo", "yi", 8)\ns[f].compute_at(g, "yi").store_at(g, "yo").fold_storage(y, 1)\nsx.compile(g, s)',
+    "storage folded in a dim that is not there": BLUR + "s[f].fold_storage('z', 4)",
+    "a folded output": BLUR + "s[g].fold_storage(y, 4)\nsx.compile(g, s)",
+    "storage folded by nothing": BLUR + "s[f].fold_storage(y, 0)",
     "parallel on a loop that reads itself": SCAN + "s[u].parallel(x)\nsx.compile(u, s)",
     "a vectorised recurrence": SCAN + "s[u].vectorize(x, 8)\nsx.compile(u, s)",
     "the inner part of a split recurrence": SCAN + 's[u].split(x, "xo", "xi", 16).vectorize("xi")\nsx.compile(u, s)',

@@ -301,7 +301,7 @@ def test_a_func_is_known_by_itself_where_another_has_its_name():
     assert [str(line.at) for line in s.lines] == ["f.2", "f.3"]
     assert Schedule.parse(str(s), g) == s
     with pytest.raises(ScheduleError, match="'f' is an Input"):
-        s[a]
+        s[a].vectorize("d0", 8)
     other = sx.Func("f")
     other[x] = x
     with pytest.raises(ScheduleError, match="no part of the program"):

@@ -18,6 +18,7 @@ from stax.expr.nodes import BinaryOp
 ZEROS_BYTES = 512
 _APART = 4
 _LINE_BYTES = 64
+_LEAST_STREAMED_BYTES = 16
 _BURST_BYTES = 1024
 ZEROS = f"@stax.zeros = private unnamed_addr constant [{ZEROS_BYTES} x i8] zeroinitializer, align 64"
 _RMW = {BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.AND: "and", BinaryOp.OR: "or", BinaryOp.XOR: "xor"}
@@ -272,8 +273,11 @@ def _reversed(s: State, found: str, element: str, lanes: int) -> str:
     return s.f.put(f"shufflevector {kind} {found}, {kind} poison, <{lanes} x i32> {order}")
 
 
-def store(s: State, place: Place, index: list[Part], m: Mask, value: Part, lanes: int, atomic: BinaryOp | None) -> None:
-    """Write one component; where lanes meet in memory the last one stays."""
+def store(
+    s: State, place: Place, index: list[Part], m: Mask, value: Part, lanes: int, atomic: BinaryOp | None,
+    stream: bool = False,
+) -> None:  # fmt: skip
+    """Write one component; where lanes meet in memory the last one stays. With `stream`, past the caches."""
     f, kind, dtype = s.f, types.memory(place.dtype), place.dtype
     where = address(s, place, index, lanes)
     size = dtype.size_bytes
@@ -290,6 +294,14 @@ def store(s: State, place: Place, index: list[Part], m: Mask, value: Part, lanes
         text = _reversed(s, text, kind, lanes) if back else text
         if m.lanes is None:
             at = _spare(s, at, m.whole, size * lanes)
+            if (
+                stream
+                and m.whole is None
+                and lanes * size >= _LEAST_STREAMED_BYTES
+                and not lanes * size & (lanes * size - 1)
+            ):
+                _streamed(s, place, at, text, wide, lanes * size)
+                return
             f.act(f"store {wide} {text}, ptr {at}, align {place.align}, !tbaa {place.tag}")
             return
         on = joined(s, m, lanes) or ""
@@ -303,6 +315,22 @@ def store(s: State, place: Place, index: list[Part], m: Mask, value: Part, lanes
         keep = f.put(f"extractelement {types.vector('i1', lanes)} {on}, i64 {k}") if on is not None else None
         one = f.put(f"extractelement {wide} {text}, i64 {k}")
         _put_one(s, place, _lane(s, where, k, lanes), one, keep, atomic)
+
+
+def _streamed(s: State, place: Place, at: str, text: str, wide: str, size: int) -> None:
+    """Write a vector past the caches where its address is a multiple of its size, else as any other."""
+    f, align = s.f, min(size, _LINE_BYTES)
+    f.streams = True
+    low = f.put(f"and i64 {f.put(f'ptrtoint ptr {at} to i64')}, {align - 1}")
+    past, plain, join = f.label("past"), f.label("plain"), f.label("stored")
+    f.act(f"br i1 {f.put(f'icmp eq i64 {low}, 0')}, label %{past}, label %{plain}")
+    f.begin(past)
+    f.act(f"store {wide} {text}, ptr {at}, align {align}, !tbaa {place.tag}, !nontemporal {f.module.once()}")
+    f.act(f"br label %{join}")
+    f.begin(plain)
+    f.act(f"store {wide} {text}, ptr {at}, align {place.align}, !tbaa {place.tag}")
+    f.act(f"br label %{join}")
+    f.begin(join)
 
 
 def stored(s: State, text: str, dtype: DType, lanes: int) -> str:

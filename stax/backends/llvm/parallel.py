@@ -41,6 +41,7 @@ def emit_parallel(s: State, node: For) -> None:
             scope.names[nest[k].var.name] = Bound(INDEX, (), [Part(inner.f.add(start, at))])
         stmt.emit_block(inner, nest[-1].body)
     name, block = _task(s, inner)
+    f.fence()
     f.module.declare("i32 @stax_par_for(ptr, ptr, i64, i32)")
     threads = f.put(f"trunc i64 {s.word(Slot(SlotKind.THREADS))} to i32")
     _checked(s, f"call i32 @stax_par_for(ptr {name}, ptr {block}, i64 {total}, i32 {threads})")

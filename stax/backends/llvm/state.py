@@ -182,6 +182,7 @@ class State:
     def text(self, head: str) -> str:
         """Return the whole function."""
         f = self.f
+        f.fence()
         first = [f"{head} nounwind {{", "start:"]
         first += [f"  %sink = alloca [{self.sink_bytes} x i8], align 64"] if self.sink_bytes else []
         first += ["  %code = alloca i32, align 4"] if f.fails else []

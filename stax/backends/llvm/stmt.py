@@ -80,7 +80,7 @@ def _store(s: State, stmt: Store) -> None:
     for k, run in enumerate(layout.widths(axes)):
         m = memory.mask(s, [row[k] for row in rows[rank + 1 :]], run.width)
         index = [row[k] for row in rows[:rank]]
-        memory.store(s, place, index, m, rows[rank][k], run.width, stmt.atomic)
+        memory.store(s, place, index, m, rows[rank][k], run.width, stmt.atomic, stmt.stream)
     s.f.module.wrote(stmt.buffer)
 
 

@@ -60,6 +60,12 @@ class Module:
             self.tags["\2"] = self.note('!{!"branch_weights", i32 1, i32 1048576}')
         return self.tags["\2"]
 
+    def once(self) -> str:
+        """Return the mark of what is not used again soon."""
+        if "\3" not in self.tags:
+            self.tags["\3"] = self.note("!{i32 1}")
+        return self.tags["\3"]
+
     def extents(self) -> str:
         """Return the range of sizes, as metadata."""
         if "\1" not in self.tags:
@@ -93,6 +99,17 @@ class Function:
     loads: list[dict[str, tuple[str, int]]] = field(default_factory=lambda: [{}])
     floor: int = 0
     fails: bool = False
+    streams: bool = False
+
+    def fence(self) -> None:
+        """Let what was stored past the caches be seen by other threads."""
+        if self.streams:
+            if self.module.target.is_x86:
+                self.module.declare("void @llvm.x86.sse.sfence()")
+                self.act("call void @llvm.x86.sse.sfence()")
+            else:
+                self.act("fence release")
+            self.streams = False
 
     def name(self) -> str:
         """Return a name that no value has."""

@@ -63,7 +63,7 @@ def test_padding_is_masked_in_loads_stores_and_reductions() -> None:
     assert "tl.arange(0, 4)" in text
     assert "tl.arange(0, 16)" in text
     assert text.count("(r_i < 3)[:, None]") >= 2
-    assert "tl.where((r_j < 12)[None, :], part, tl.full((), 0.0, tl.float32))" in text
+    assert "tl.where((r_j < 12)[None, :], part, tl.full((), -0.0, tl.float32))" in text
 
 
 def test_rolled_rows_become_names() -> None:

@@ -1,0 +1,187 @@
+"""Give the iterations of loops marked `apart` accumulators of their own, combined when the loops around are done.
+
+before                                     after
+    for r in 0 +: n:                           acc = scratch 8
+        for l in 0 +: 8 vector apart:          for l in 0 +: 8 vector: acc[l] = -0.0
+            f[i] = f[i] + a[r * 8 + l]         for r in 0 +: n:
+                                                   for l in 0 +: 8 vector:
+                                                       acc[l] = acc[l] + a[r * 8 + l]
+                                               for l in 0 +: 8 vector apart: f[i] = f[i] + acc[l]
+
+Loops around that name the cell, inside of one that does not, give the accumulators dims of their own: a tile of them.
+
+Needs: constant extents of VECTOR and UNROLL loops (`partition_loops`). Gives: the same sums in another order; loops
+that are still `apart` combine their lanes at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from stax.algorithm.nodes import MARK
+from stax.expr import build
+from stax.expr.nodes import BinaryOp, Expr, Load, Local
+from stax.expr.walk import names, rewrite
+from stax.loops.nodes import Allocate, Block, Buffer, For, If, LoopKind, Program, Role, Stmt, Store
+from stax.loops.walk import as_block, children, substitute, with_children
+from stax.lower.combined import operator_of
+
+MOST_CELLS = 1024
+
+
+def keep_partials(program: Program) -> Program:
+    """Return `program` with partial results apart."""
+    return replace(program, body=as_block(_Keeper().stmt(program.body)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Spine:
+    """Loops and branches, outermost first, each the whole body of the one before, around one store."""
+
+    around: tuple[For | If, ...]
+    store: Store
+    op: BinaryOp
+
+
+class _Keeper:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For):
+            spine = _spine(stmt)
+            if spine is not None:
+                made = self._kept(spine)
+                return stmt if made is None else made
+        return with_children(stmt, tuple(self.stmt(child) for child in children(stmt)))
+
+    def _kept(self, spine: _Spine) -> Block | None:
+        for at, one in enumerate(spine.around):
+            if isinstance(one, For):
+                made = self._from(spine, at)
+                if made is not None:
+                    return _inside(spine.around[:at], made)
+        return None
+
+    def _from(self, spine: _Spine, at: int) -> Block | None:
+        """Return the loops from `at` on with accumulators around them; None where they cannot be had there."""
+        cell = names(spine.store.index)
+        inner = spine.around[at:]
+        loops = [s for s in inner if isinstance(s, For)]
+        first = loops[0]
+        reduces = first.kind in (LoopKind.SERIAL, LoopKind.UNROLL) or _apart(first)
+        if first.var.name in cell or not reduces or any(s.kind is LoopKind.PARALLEL for s in loops):
+            return None
+        dims = [s for s in loops if s.var.name in cell or _apart(s)]
+        extents = [build.integer(s.extent) for s in dims]
+        total = 1
+        for n in extents:
+            total *= n if n is not None else MOST_CELLS + 1
+        summed = {s.var.name for s in loops if s.var.name not in cell}
+        inside = {s.var.name for s in dims}
+        if not any(_apart(s) for s in loops) or not 0 < total <= MOST_CELLS:
+            return None
+        kept: list[For | If] = []
+        for s in inner:
+            if isinstance(s, If):
+                used = names((s.cond,))
+                if not used & summed:
+                    kept.append(s)
+                elif used & cell & {d.var.name for d in dims}:
+                    return None
+            elif s in dims:
+                if names((s.start,)) & {d.var.name for d in loops}:
+                    return None
+                kept.append(s)
+        if any(names((s.cond,)) & (summed - inside) for s in kept if isinstance(s, If)):
+            return None
+        return self._made(spine, inner, kept, dims, [n for n in extents if n is not None])
+
+    def _made(
+        self, spine: _Spine, inner: tuple[For | If, ...], kept: list[For | If], dims: list[For], extents: list[int]
+    ) -> Block:
+        self.count += 1
+        store, op = spine.store, spine.op
+        dtype = store.value.dtype
+        name = f"{store.buffer}{MARK}acc{self.count}"
+        shape = tuple(build.index(n) for n in extents)
+        place = tuple(build.sub(s.var, s.start) for s in dims)
+        part = Load(dtype, name, place)
+
+        def rule(node: Expr) -> Expr:
+            return part if isinstance(node, Load) and node.buffer == store.buffer else node
+
+        loops = [s for s in kept if isinstance(s, For)]
+        parts: list[Stmt] = [Allocate(Buffer(name, dtype, shape, Role.SCRATCH))]
+        parts.append(self._fresh(_nest(loops, Store(name, place, build.identity(op, dtype))), "c"))
+        parts.append(
+            _inside(inner, Block((replace(store, buffer=name, index=place, value=rewrite(store.value, rule)),)))
+        )
+        folded = sorted((s for s in dims if s.apart), key=lambda s: s.kind is LoopKind.VECTOR)[:-1]
+        for k, one in enumerate(folded):
+            gone = {id(s) for s in folded[:k]}
+            source = _first(place, dims, gone)
+            goal = _first(place, dims, gone | {id(one)})
+            more = replace(one, start=build.add(one.start, 1), extent=build.sub(one.extent, 1), width=None)
+            around = [more if s is one else s for s in loops if id(s) not in gone]
+            value = build.binary(op, Load(dtype, name, goal), Load(dtype, name, source))
+            parts.append(self._fresh(_nest(around, Store(name, goal, value)), f"f{k}"))
+        gone = {id(s) for s in folded}
+        part = Load(dtype, name, _first(place, dims, gone))
+        cell = Load(dtype, store.buffer, store.index)
+        last = tuple(s for s in kept if id(s) not in gone)
+        join = _inside(last, Block((replace(store, value=build.binary(op, cell, part)),)), last=True)
+        return Block((Block((*parts, self._fresh(join, "j"))),))
+
+    def _fresh(self, stmt: Stmt, word: str) -> Stmt:
+        """Return `stmt` with loop variables of its own."""
+        if isinstance(stmt, For):
+            var = Local(stmt.var.dtype, f"{stmt.var.name}{MARK}{word}{self.count}")
+            return replace(stmt, var=var, body=as_block(self._fresh(substitute(stmt.body, {stmt.var.name: var}), word)))
+        return with_children(stmt, tuple(self._fresh(child, word) for child in children(stmt)))
+
+
+def _first(place: tuple[Expr, ...], dims: list[For], gone: set[int]) -> tuple[Expr, ...]:
+    """Return `place` at 0 in the dims of the loops `gone`."""
+    return tuple(build.index(0) if id(s) in gone else p for p, s in zip(place, dims, strict=True))
+
+
+def _apart(loop: For) -> bool:
+    return loop.apart and loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and build.integer(loop.extent) is not None
+
+
+def _spine(loop: For) -> _Spine | None:
+    around: list[For | If] = []
+    stmt: Stmt = loop
+    while True:
+        match stmt:
+            case For(carries=()):
+                around.append(stmt)
+                stmt = stmt.body
+            case If(then=then, orelse=Block(stmts=())):
+                around.append(stmt)
+                stmt = then
+            case Block(stmts=(only,)):
+                stmt = only
+            case Store():
+                op = operator_of(stmt)
+                apart = any(isinstance(s, For) and _apart(s) for s in around)
+                return None if op is None or not apart else _Spine(tuple(around), stmt, op)
+            case _:
+                return None
+
+
+def _nest(loops: list[For], body: Stmt) -> Stmt:
+    for loop in reversed(loops):
+        body = replace(loop, body=as_block(body), apart=False)
+    return body
+
+
+def _inside(around: tuple[For | If, ...], body: Block, last: bool = False) -> Block:
+    """Return `body` inside `around`, whose loops no longer combine; with `last`, as they are."""
+    for s in reversed(around):
+        if isinstance(s, For):
+            body = Block((replace(s, body=body, apart=s.apart and last),))
+        else:
+            body = Block((replace(s, then=body),))
+    return body
