@@ -50,7 +50,8 @@ def compile(
     schedule: how it is run; without one, the default schedule. shape: symbolic extents of the outputs. inputs: the
     positional order of arguments. fp: "strict", "default" or "fast" for Funcs that do not say. strict_native: raise
     BackendError where machine code cannot be had, instead of interpreting. require: "bitwise" refuses directives that
-    reassociate.
+    reassociate. target: the machine, by default the one at hand. options: what else may be chosen; where they are
+    given, `mode` is theirs.
 
     Raises DefinitionError, BoundsError, ScheduleError and LegalityError.
 
@@ -61,7 +62,7 @@ def compile(
     >>> sx.compile(f)(np.arange(5, dtype=np.int32))
     array([1, 3, 5, 7], dtype=int32)
     """
-    options = options or Options(mode=mode)
+    options = Options(mode=mode) if options is None else options
     if require not in (None, "bitwise", "reassociates"):
         raise ArgumentError(f"require is {require!r}", hint='it is "bitwise" or "reassociates"')
     if isinstance(target, str) or (target is not None and not isinstance(target, Target)):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -129,6 +130,8 @@ def compile_all(programs: Sequence[Any], *, options: Options | None = None) -> l
     >>> [k(shape=(2,)).tolist() for k in sx.compile_all([f])]
     [[1, 2]]
     """
+    if isinstance(programs, Func):
+        raise ArgumentError("compile_all takes a list of programs", hint="sx.compile takes one")
     out: list[Kernel] = []
     for one in programs:
         pair = isinstance(one, tuple) and len(one) == 2 and isinstance(one[1], Schedule)  # pyright: ignore

@@ -16,8 +16,8 @@ class Options:
     """What may be chosen about compiling; every field has a usual value.
 
     `threads`: how many threads a call may use; None means as many as this process may run at once. `mode`: a preset
-    of the optimiser. `strict_native`: raise where machine code cannot be had, instead of interpreting.
-    `cache`: keep object code on disk, in `cache_dir` or, by default, the platform's cache folder.
+    of the optimiser, so far without effect. `strict_native`: raise where machine code cannot be had, instead of
+    interpreting. `cache`: keep object code on disk, in `cache_dir` or, by default, the platform's cache folder.
 
     >>> Options(threads=2).threads
     2
@@ -30,8 +30,8 @@ class Options:
     cache_dir: str | Path | None = None
 
     def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
-            raise ArgumentError(f"threads is {self.threads}, and must be at least 1")
+        if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
+            raise ArgumentError(f"threads is {self.threads!r}, and must be an integer of at least 1")
         if self.mode not in MODES:
             close = difflib.get_close_matches(self.mode, MODES, 1)
             raise ArgumentError(

@@ -13,6 +13,8 @@ def test_the_usual_values() -> None:
 def test_wrong_values_are_refused() -> None:
     with pytest.raises(ArgumentError, match="at least 1"):
         Options(threads=0)
+    with pytest.raises(ArgumentError, match="'2', and must be an integer"):
+        Options(threads="2")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="did you mean 'default'"):
         Options(mode="defualt")
     with pytest.raises(ArgumentError, match="there is no mode 'x'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -72,6 +73,8 @@ class Input(Array):
         self.name, self.dtype, self.span, self.serial = _name(name, "Input"), scalar_type(dtype), here(), next(serials)
         entries: tuple[Any, ...]
         if isinstance(rank_or_shape, int | np.integer):
+            if rank_or_shape < 0:
+                refuse(f"Input `{name}` has {rank_or_shape} dims")
             entries = (None,) * int(rank_or_shape)
         else:
             entries = tuple(rank_or_shape)
@@ -147,10 +150,15 @@ class Param(Value):
         self.name, self.span, self.serial = _name(name, "Param"), here(), next(serials)
         found = scalar_type(dtype)
         for what, value in (("default", default), ("low", low), ("high", high)):
-            if value is None or found.is_float:
+            if value is None:
                 continue
-            if float(value) != int(value) or not found.low <= value <= found.high:
+            if not isinstance(value, int | float | np.generic):  # pyright: ignore[reportUnnecessaryIsInstance]
+                refuse(f"the {what} of Param `{name}` is {value!r:.40}, and a number is needed")
+            whole = math.isfinite(value) and float(value) == int(value)
+            if not found.is_float and not (whole and found.low <= value <= found.high):
                 refuse(f"the {what} {value} of Param `{name}` is no {found}")
+        if low is not None and high is not None and low > high:
+            refuse(f"no value of Param `{name}` lies between low={low} and high={high}")
         self.default, self.low, self.high = default, low, high
         super().__init__(Argument(found, f"{name}#{self.serial}", owner=self))
 

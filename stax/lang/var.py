@@ -50,6 +50,8 @@ def vars(names: str) -> tuple[Var, ...]:
     >>> sx.vars("y x")
     (y, x)
     """
+    if not isinstance(names, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        refuse(f"{names!r:.60} is no text of names", hint='sx.vars("y x")')
     return tuple(Var(name) for name in names.replace(",", " ").split())
 
 

@@ -6,23 +6,27 @@ The whole schedule is judged. Where it is illegal, the directive after the longe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from stax.algorithm.combine import combine
 from stax.algorithm.inline import inline
 from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name, stage_ranges
-from stax.errors import LegalityError, ScheduleError
+from stax.errors import LegalityError, ScheduleError, UnsupportedError
 from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
 from stax.expr.show import show
 from stax.legality.combining import Combining, combining
+from stax.legality.fold import check_fold, fold_of_itself
 from stax.legality.order import check_order
+from stax.legality.remedy import remedy
 from stax.legality.slide import Slide, at_first, names_of, slide
+from stax.legality.witness import Clashed
 from stax.loops.nodes import LoopKind
+from stax.poly.clash import Proofs
 from stax.schedule.default import complete
 from stax.schedule.directives import (
     Atomic,
-    FoldStorage,
     Line,
     Parallel,
     Reassociate,
@@ -43,30 +47,41 @@ MOST_COPIES = 256
 Path = tuple[tuple[StageRef, int], ...]
 
 
-def check(pipeline: Pipeline, lines: Iterable[Line], regions: Regions | None = None) -> Legal:
+def check(
+    pipeline: Pipeline, lines: Iterable[Line], regions: Regions | None = None, proofs: Proofs | None = None
+) -> Legal:
     """Return the proof that `lines`, completed by the default schedule, change no value of `pipeline`.
 
+    `proofs` remembers what was asked of isl, and may be given again for another schedule of the same program.
     Raises LegalityError with the line to blame, ScheduleError where the lines do not fit together.
     """
     said = tuple(lines)
+    known = proofs or Proofs()
     try:
-        return _judge(pipeline, said, regions)
+        return _judge(pipeline, said, regions, known)
     except LegalityError as error:
-        raise _blamed(pipeline, said, error) from None
+        raise _blamed(pipeline, said, error, known) from None
 
 
-def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError) -> LegalityError:
-    for k in reversed(range(len(said))):
+def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError, known: Proofs) -> LegalityError:
+    def legal(lines: tuple[Line, ...]) -> bool:
         try:
-            _judge(pipeline, said[:k], None)
-        except ScheduleError:
-            continue
-        span = said[k].directive.span
-        return LegalityError(error.message, [(span, "asked for here"), *error.places], error.facts, error.hint)
-    return error
+            _judge(pipeline, lines, None, known)
+        except (ScheduleError, UnsupportedError):
+            return False
+        return True
+
+    hint, places = error.hint, list(error.places)
+    for k in reversed(range(len(said))):
+        if legal(said[:k]):
+            places.insert(0, (said[k].directive.span, "asked for here"))
+            if isinstance(error, Clashed):
+                hint = remedy(said, k, error, legal) or hint
+            break
+    return LegalityError(error.message, places, error.facts, hint)
 
 
-def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None) -> Legal:
+def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None, known: Proofs) -> Legal:
     resolved = resolve(pipeline, complete(rewritten(pipeline, said), said))
     if resolved.pipeline is not pipeline:
         pipeline, regions = resolved.pipeline, None
@@ -75,7 +90,7 @@ def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None) 
     smaller = inline(pipeline, gone)
     if gone or regions is None:
         regions = infer(smaller)
-    return _Check(smaller, resolved, regions).run()
+    return _Check(smaller, resolved, regions, known).run()
 
 
 def _inline_keeps_reads_inside(pipeline: Pipeline, gone: frozenset[str]) -> None:
@@ -98,7 +113,8 @@ def _inline_keeps_reads_inside(pipeline: Pipeline, gone: frozenset[str]) -> None
 
 
 class _Check:
-    def __init__(self, pipeline: Pipeline, resolved: Resolved, regions: Regions) -> None:
+    def __init__(self, pipeline: Pipeline, resolved: Resolved, regions: Regions, proofs: Proofs) -> None:
+        self.proofs = proofs
         self.pipeline, self.resolved, self.regions = pipeline, resolved, regions
         self.context = regions.context
         self.algebra = regions.context.algebra
@@ -107,6 +123,7 @@ class _Check:
         self.points: dict[StageRef, Points] = {}
         self.taken: set[str] = set()
         self.combining: dict[StageRef, Combining] = {}
+        self.slides: dict[str, Slide] = {}
         self.readers: dict[str, list[tuple[Func, int, Access]]] = {}
         for f in pipeline.funcs:
             for stage, found in enumerate(self.context.accesses[f.name]):
@@ -129,6 +146,11 @@ class _Check:
             self._place(f, place)
             for stage in range(len(f.updates) + 1):
                 self._nest(f, stage)
+            if f.name not in grouped and f.name not in self.pipeline.outputs:
+                self._fold(f)
+            elif f.name in self.resolved.folds:
+                what = "is an output" if f.name in self.pipeline.outputs else "reads Funcs that read it"
+                raise LegalityError(f"the storage of `{f.name}` cannot be folded: `{f.name}` {what}")
         for group in self.pipeline.groups:
             for name in group:
                 self._steps_first(self.pipeline.func(name))
@@ -159,8 +181,7 @@ class _Check:
     def _place(self, f: Func, place: AtRoot | At | Inline) -> None:
         if not isinstance(place, At):
             box = self.regions.boxes[f.name]
-            fold = self._folded(f, box, (), None, ())
-            self.placed[f.name], self.paths[f.name] = Placed(None, None, box, box, box, fold), ()
+            self.placed[f.name], self.paths[f.name] = Placed(None, None, box, box, box), ()
             return
         compute = self._level(place.consumer, place.loop)
         path = self._path(compute)
@@ -194,11 +215,11 @@ class _Check:
                 )
         box = self._box(f, path)
         kept = box if kept_path == path else self._box(f, kept_path)
-        between = path[len(kept_path) :]
-        found = self._slide(f, box, path, between)
-        fold = self._folded(f, box, path, found, between)
+        found = self._slide(f, box, path, path[len(kept_path) :])
+        if found is not None:
+            self.slides[f.name] = found
         new = box if found is None else found.new
-        self.placed[f.name], self.paths[f.name] = Placed(compute, store, box, kept, new, fold), path
+        self.placed[f.name], self.paths[f.name] = Placed(compute, store, box, kept, new), path
 
     def _slide(self, f: Func, box: Box, path: Path, between: Path) -> Slide | None:
         """Return how what is computed of `f` slides along a loop of `between`."""
@@ -207,49 +228,64 @@ class _Check:
         prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
         return slide(box, [self.points[stage].loops[at] for stage, at in between], self.algebra, prover)
 
-    def _folded(self, f: Func, box: Box, path: Path, found: Slide | None, between: Path) -> tuple[int | None, ...]:
-        """Return how many values of each dim are kept, None being all; refuse to keep too few."""
-        out: list[int | None] = [None] * len(f.dims)
+    def _fold_window(self, f: Func, fold: tuple[int, int]) -> None:
+        """Refuse to keep too few values of a Func that is kept further out than it is computed."""
+        placed, path = self.placed[f.name], self.paths[f.name]
+        d, n = fold
+        dim, (lo, hi) = f.dims[d], (placed.box[d].lo, placed.box[d].hi)
+        assert lo is not None
+        assert hi is not None
         ranges = self._ranges(path)
-        prover = Prover(self.algebra, ranges, self.context.at_least)
-        for fold in self.resolved.folds.get(f.name, ()):
-            d = f.dims.index(fold.dim)
-            lo, hi = box[d].lo, box[d].hi
-            assert lo is not None
-            assert hi is not None
-            if f.name in self.pipeline.outputs:
-                raise LegalityError(f"`{f.name}` is an output, so all of it is kept", [(fold.span, "folded here")])
-            if found is not None:
-                inner = [self.points[stage].loops[at].var.name for stage, at in between[found.at + 1 :]]
-                moved = names_of(box[d], self.algebra) & set(inner)
-                if moved:
-                    raise LegalityError(
-                        f"`{f.name}` cannot be folded in `{fold.dim}`: what is kept for a later iteration of a loop "
-                        f"around moves with `{sorted(moved)[0]}` too",
-                        [(fold.span, "folded here")],
-                    )
-            if not prover.less_equal(hi - lo + 1, Affine(fold.n)):
-                raise self._overwritten(f, fold, lo, hi, path, ranges)
-            out[d] = fold.n
-        return tuple(out)
-
-    def _overwritten(
-        self, f: Func, fold: FoldStorage, lo: Affine, hi: Affine, path: Path, ranges: Ranges
-    ) -> LegalityError:
-        where = "at once" if not path else f"in one iteration of `{self._loop_name(path[-1])}` of `{path[-1][0]}`"
+        found = self.slides.get(f.name)
+        if found is not None:
+            between = path[len(path) - found.inside :]
+            moved = names_of(placed.box[d], self.algebra) & {
+                self.points[stage].loops[at].var.name for stage, at in between
+            }
+            if moved:
+                raise LegalityError(
+                    f"`{f.name}` cannot be folded in `{dim}`: what is kept for a later iteration of a loop around moves "
+                    f"with `{sorted(moved)[0]}` too"
+                )
+        if Prover(self.algebra, ranges, self.context.at_least).less_equal(hi - lo + 1, Affine(n)):
+            return
         extent = show(self.algebra.expr(hi - lo + 1))
+        facts = [f"{extent} of them are needed in one iteration of `{self._loop_name(path[-1])}` of `{path[-1][0]}`"]
         first = at_first(lo, ranges, self.algebra)
-        facts = [f"{extent} values of `{fold.dim}` are needed {where}"]
         if first is not None:
-            facts.append(f"for example, `{fold.dim}` = {first} would be overwritten by {first + fold.n}, and is needed")
-        return LegalityError(
-            f"{fold.n} values of `{fold.dim}` are too few to keep of `{f.name}`",
-            [(fold.span, "folded here")], facts,
-            f"fold_storage({fold.dim!r}, {hi.const - lo.const + 1})" if not (hi - lo).terms else "keep it further in",
+            facts.append(f"for example, `{dim}` = {first} would be overwritten by {first + n}, and is needed")
+        raise LegalityError(
+            f"{n} values of `{dim}` are too few to keep of `{f.name}`", [(f.span, "defined here")], facts,
+            f"fold_storage({dim!r}, {hi.const - lo.const + 1})" if not (hi - lo).terms else "keep it further in",
         )  # fmt: skip
 
     def _loop_name(self, at: tuple[StageRef, int]) -> str:
         return self.points[at[0]].loops[at[1]].loop.name
+
+    def _fold(self, f: Func) -> None:
+        """Fold the storage of `f` as the schedule says, or where it is seen that it may be."""
+        wanted, placed = self.resolved.folds.get(f.name), self.placed[f.name]
+        found = self.context.accesses[f.name][0]
+        if wanted is None and (f.updates or not any(a.source == f.name for a in found)):
+            return
+        if placed.compute != placed.store:
+            if wanted is not None:
+                self._fold_window(f, wanted)
+                self.placed[f.name] = replace(placed, fold=wanted)
+            return
+        path = self.paths[f.name]
+        ref = StageRef(f.name)
+        asked, points = self._asked(f, path), self.points[ref]
+        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        fold = wanted
+        if wanted is None:
+            fold = fold_of_itself(f, points, found, asked, placed.box, prover, self.algebra)
+        else:
+            check_fold(
+                f, wanted, self.resolved.nests[ref], points, found, asked, placed.box, prover, self.algebra,
+                self.context.at_least, self.proofs,
+            )  # fmt: skip
+        self.placed[f.name] = replace(placed, fold=fold)
 
     def _said(self, stage: StageRef, loop: Loop) -> Span | None:
         """Return where the directive was written that made `loop` parallel, vectorized or unrolled."""
@@ -275,11 +311,27 @@ class _Check:
         found: dict[str, Interval] = {}
         for stage, at in path:
             loop = self.points[stage].loops[at]
-            found[loop.var.name] = Interval(Affine(0), self.algebra.of(loop.extent) - 1)
+            first = self.algebra.of(loop.start)
+            found[loop.var.name] = Interval(first, first + self.algebra.of(loop.extent) - 1)
         return found
 
     def _box(self, f: Func, path: Path) -> Box:
         """Return what is needed of `f` in one iteration of the loops of `path`."""
+        outer = self._ranges(path)
+        prover = Prover(self.algebra, outer, self.context.at_least)
+        asked = self._asked(f, path)
+        if any(i is not None and (i.lo is None or i.hi is None) for i in asked):
+            last, at = path[-1] if path else (StageRef(f.name), 0)
+            raise LegalityError(
+                f"what `{f.name}` needs inside loop `{self.points[last].loops[at].loop.name}` of `{last}` has no bound "
+                "that is seen",
+                [(f.span, "defined here")],
+                hint="compute it and keep it at the same loop, or at another one",
+            )
+        return box_of(self.context, f, asked, prover, outer)
+
+    def _asked(self, f: Func, path: Path) -> list[Interval | None]:
+        """Return what the readers of `f` need of it in one iteration of the loops of `path`."""
         outer = self._ranges(path)
         prover = Prover(self.algebra, outer, self.context.at_least)
         asked: list[Interval | None] = [None] * len(f.dims)
@@ -300,15 +352,7 @@ class _Check:
             for d, index in enumerate(access.index):
                 found = self._without(bounder.interval(index, access.facts), inner, outer)
                 asked[d] = hull(prover, asked[d], found)
-        if any(i is not None and (i.lo is None or i.hi is None) for i in asked):
-            last, at = path[-1] if path else (StageRef(f.name), 0)
-            raise LegalityError(
-                f"what `{f.name}` needs inside loop `{self.points[last].loops[at].loop.name}` of `{last}` has no bound "
-                "that is seen",
-                [(f.span, "defined here")],
-                hint="compute it and keep it at the same loop, or at another one",
-            )
-        return box_of(self.context, f, asked, prover, outer)
+        return asked
 
     def _loops(self, f: Func, stage: int) -> Points:
         return self.points[StageRef(f.name, stage)]
@@ -370,7 +414,7 @@ class _Check:
         if how is not None:
             self.combining[ref] = how
         else:
-            check_order(f, stage, found, own, self.algebra)
+            check_order(f, stage, nest, found, own, self.algebra, self.context.at_least, self.proofs)
 
     def _steps_first(self, f: Func) -> None:
         found = self.points[StageRef(f.name, 0)]
@@ -379,6 +423,3 @@ class _Check:
             raise LegalityError(
                 f"`{f.name}` is stepped together with Funcs that read it: loop `{f.dims[0]}` stays outermost and serial"
             )
-
-
-__all__ = ["check"]

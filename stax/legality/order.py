@@ -1,13 +1,14 @@
-"""In which order the loops of a stage may run: a conservative rule on boxes.
+"""In which order the loops of a stage may run: what a rule on boxes sees to be safe at once, and then what isl proves.
 
 A pure definition may run in any order. A recurrence keeps, for each read of itself, the first dim in which the read
 lies elsewhere serial and outside the other dims it moves in. An update keeps the variables of its RDom serial and in
-order, but for those that name the cell they write.
-Method: dependence distances by dim, as in Allen and Kennedy; what is not seen to be safe is refused.
+order, but for those that name the cell they write. So much is seen without isl, by dependence distances by dim, as in
+Allen and Kennedy; `poly` decides all else, skewed and reversed loops too. What neither proves is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stax.algorithm.nodes import Func, Update
@@ -18,7 +19,10 @@ from stax.expr.affine import Algebra
 from stax.expr.nodes import Binary, BinaryOp, Expr, Read, Var
 from stax.expr.number import Numbering
 from stax.expr.walk import names, postorder, reads
+from stax.legality.witness import clashed
 from stax.loops.nodes import LoopKind
+from stax.poly.clash import Clash, How, Proofs, TooHard, problem
+from stax.schedule.nest import Nest
 from stax.schedule.points import Points
 
 
@@ -31,8 +35,38 @@ class Chain:
     access: Access | None
 
 
-def check_order(f: Func, stage: int, points: Points, found: tuple[Access, ...], algebra: Algebra) -> None:
-    """Raise LegalityError where the loops of a stage may change what it computes."""
+def check_order(
+    f: Func, stage: int, nest: Nest, points: Points, found: tuple[Access, ...], algebra: Algebra,
+    at_least: Mapping[int, int], proofs: Proofs,
+) -> None:  # fmt: skip
+    """Raise LegalityError where the loops of a stage may change what it computes; a Clashed where they do."""
+    try:
+        _seen_to_be_safe(f, stage, points, found, algebra)
+    except LegalityError as refused:
+        free = stage > 0 and _commutes(f, f.updates[stage - 1])
+        try:
+            asked = problem(f, stage, nest, points, found, free, algebra, at_least, unequal=False)
+            bad = proofs.clash(asked)
+            if bad is not None and any(fact.unequal for access in found for fact in access.facts):
+                asked = problem(f, stage, nest, points, found, free, algebra, at_least, unequal=True)
+                bad = proofs.clash(asked)
+        except TooHard:
+            why = "whether the values stay the same was not found out: the question is too hard"
+            raise LegalityError(refused.message, refused.places, [*refused.facts, why], refused.hint) from None
+        if bad is not None:
+            own = [a for a in found if a.source == f.name]
+            raise clashed(f, stage, points, own, asked, bad, _fitting(refused, points, bad)) from None
+
+
+def _fitting(refused: LegalityError, points: Points, bad: Clash) -> str | None:
+    """Return the hint of the rule on boxes where it speaks of what isl found."""
+    if points.skewed or any(loop.loop.reversed for loop in points.loops):
+        return None
+    order = not refused.message.startswith(("parallel(", "vectorize("))
+    return refused.hint if order == (bad.how is How.ORDER) else None
+
+
+def _seen_to_be_safe(f: Func, stage: int, points: Points, found: tuple[Access, ...], algebra: Algebra) -> None:
     chains = _recurrence(f, found, algebra) if stage == 0 else _update(f, f.updates[stage - 1], found, algebra)
     who = stage_name(f.name, stage)
     for chain in chains:

@@ -20,9 +20,9 @@ from stax.schedule.points import Counted
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """`new` is what an iteration computes of a box of which dim `dim` moves along the loop at place `at`."""
+    """`new` is what an iteration computes of a box of which dim `dim` moves along a loop, with `inside` loops inside."""
 
-    at: int
+    inside: int
     dim: int
     new: Box
 
@@ -35,11 +35,11 @@ def slide(box: Box, loops: Sequence[Counted], algebra: Algebra, prover: Prover) 
     for at, loop in enumerate(loops):
         if loop.loop.kind not in (LoopKind.SERIAL, LoopKind.UNROLL) or loop.down:
             continue
-        if any(loop.var.name in names((inner.extent,)) for inner in loops[at + 1 :]):
+        if any(loop.var.name in names((inner.start, inner.extent)) for inner in loops[at + 1 :]):
             continue
         found = _along(box, loop, algebra, prover)
         if found is not None:
-            return replace(found, at=at)
+            return replace(found, inside=len(loops) - 1 - at)
     return None
 
 
@@ -57,7 +57,7 @@ def _along(box: Box, loop: Counted, algebra: Algebra, prover: Prover) -> Slide |
     done = algebra.of(before)
     if not prover.less_equal(lo, done):
         return None
-    first = build.binary(BinaryOp.EQ, loop.var, build.index(0))
+    first = build.binary(BinaryOp.EQ, loop.var, loop.start)
     begin = algebra.of(build.select(first, algebra.expr(lo), algebra.expr(done + 1)))
     return Slide(0, d, (*box[:d], Interval(begin, hi), *box[d + 1 :]))
 

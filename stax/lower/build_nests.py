@@ -113,8 +113,10 @@ class _Builder:
         shape = self._laid(
             f,
             tuple(
-                self.algebra.expr(self._extent(i)) if n is None else build.index(n)
-                for i, n in zip(placed.kept, placed.fold, strict=True)
+                build.index(placed.fold[1])
+                if placed.fold and placed.fold[0] == d
+                else self.algebra.expr(self._extent(i))
+                for d, i in enumerate(placed.kept)
             ),
         )
         layout = self.legal.resolved.layouts.get(f.name)
@@ -216,7 +218,7 @@ class _Builder:
         """Return a loop of a stage; the runs of `moved` are moved where they must be, those of `whole` are full."""
         loop = self.legal.points[ref].loops[depth]
         body = Block(tuple(self._inside(ref, depth + 1, moved, whole)))
-        start, extent = build.index(0), loop.extent
+        start, extent = loop.start, loop.extent
         if depth in whole and loop.shift is not None:
             extent = build.index(loop.shift.factor)
         elif depth in moved and loop.shift is not None:
@@ -251,11 +253,8 @@ class _Builder:
         values = f.values if update is None else update.values
         where = [] if update is None or update.where is None else [update.where]
         lowered = self._lowered(f, ref.stage, (*values, *index, *where), env, update)
-        placed = self.legal.placed[f.name]
-        cells = tuple(
-            _folded(self.algebra.expr(self.algebra.of(i) - _lo(box)), n)
-            for i, box, n in zip(lowered[len(values) :], placed.kept, placed.fold, strict=False)
-        )
+        written = lowered[len(values) : len(values) + len(index)]
+        cells = tuple(map(self.algebra.expr, self._cell(f, [self.algebra.of(i) for i in written])))
         cells = self._laid(f, cells)
         span = f.span if update is None else update.span
         stmts: list[Stmt] = []
@@ -344,16 +343,22 @@ class _Builder:
     def _renamed(self, cond: Expr, env: dict[str, Expr]) -> Expr:
         return rewrite_all((cond,), lambda node: _leaf(node, env))[0]
 
+    def _cell(self, f: Func, index: list[Affine]) -> list[Affine]:
+        """Return where in the storage of `f` its cell `index` lies."""
+        placed = self.legal.placed[f.name]
+        cell = [i - _lo(box) for i, box in zip(index, placed.kept, strict=True)]
+        if placed.fold is not None:
+            dim, n = placed.fold
+            cell[dim] = self.algebra.remainder(cell[dim], n)
+        return cell
+
     def _load(self, read: Read, mask: tuple[Expr, ...], place: Callable[[Affine], Expr]) -> Load:
         f = self.funcs.get(read.source)
         index = [self.algebra.of(i) for i in read.index]
         if f is None:
             return Load(read.dtype, read.source, tuple(map(place, index)), mask, span=read.span)
-        placed = self.legal.placed[f.name]
-        cells = tuple(
-            _folded(place(i - _lo(box)), n) for i, box, n in zip(index, placed.kept, placed.fold, strict=True)
-        )
-        return Load(read.dtype, self._buffer(f, read.part), self._laid(f, cells), mask, span=read.span)
+        cells = self._laid(f, tuple(map(place, self._cell(f, index))))
+        return Load(read.dtype, self._buffer(f, read.part), cells, mask, span=read.span)
 
 
 def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:
@@ -365,10 +370,6 @@ def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:
             return build.cast(Size(INDEX, node.array, node.dim), node.dtype)
         case _:
             return node
-
-
-def _folded(cell: Expr, n: int | None) -> Expr:
-    return cell if n is None else build.mod(cell, n)
 
 
 def _wrapped(node: Expr, beyond: int) -> Expr:

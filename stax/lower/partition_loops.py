@@ -35,9 +35,23 @@ LEAST_COPIED, MOST_COPIED = 20_000, 12  # nodes that copies may have: so many, a
 
 def partition_loops(program: Program, algebra: Algebra, at_least: Mapping[int, int]) -> Program:
     """Return `program` with its loops cut."""
-    cutter = _Cutter(algebra)
+    cutter = _Cutter(algebra, _tilted(program))
     cutter.left = LEAST_COPIED + MOST_COPIED * cutter.weight(program.body)
     return replace(program, body=cutter.block(program.body, Scope(algebra, at_least)))
+
+
+def _tilted(program: Program) -> frozenset[str]:
+    """Return the loops of skewed nests that have others inside, lanes apart.
+
+    Their bounds depend on each other, so that every cut of one would be cut again in all loops inside.
+    """
+    found: set[str] = set()
+    for s in statements(program.body):
+        if isinstance(s, For):
+            inside = [t for t in statements(s.body) if isinstance(t, For) and t.kind is not LoopKind.VECTOR]
+            if inside and any(build.integer(t.start) is None for t in (s, *inside)):
+                found.add(s.var.name)
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +64,9 @@ class _Threshold:
 
 
 class _Cutter:
-    def __init__(self, algebra: Algebra) -> None:
+    def __init__(self, algebra: Algebra, tilted: frozenset[str]) -> None:
         self.algebra = algebra
+        self.tilted = tilted
         self.copies = 0
         self.left = 0
         self._seen: dict[int, tuple[Expr, int, list[Expr]]] = {}
@@ -79,7 +94,7 @@ class _Cutter:
         if self._is_partial(loop):
             return self.block(self._in_eights(loop, scope), scope)
         plain = self._fixed(loop)
-        if plain.kind in (LoopKind.VECTOR, LoopKind.UNROLL) or loop.carries:
+        if plain.kind in (LoopKind.VECTOR, LoopKind.UNROLL) or loop.carries or plain.var.name in self.tilted:
             return self._whole(plain, scope)
         found = [t for t in self._thresholds(plain, scope) if t not in done]
         if not found or self.weight(plain) > MOST_NODES or self.left <= 0:

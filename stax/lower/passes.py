@@ -9,6 +9,7 @@ from stax.loops.nodes import Program
 from stax.loops.verify import verify
 from stax.lower.build_nests import build_nests
 from stax.lower.carry_accumulators import carry_accumulators
+from stax.lower.full_tiles import full_tiles
 from stax.lower.keep_partials import keep_partials
 from stax.lower.partition_loops import partition_loops
 from stax.lower.tidy_loops import tidy_loops
@@ -23,7 +24,10 @@ def lower(legal: Legal, name: str = "kernel", debug: bool = False) -> Program:
     program = build_nests(legal, name)
     simplify = partial(tidy_loops, algebra=context.algebra, at_least=context.at_least)
     cut = partial(partition_loops, algebra=context.algebra, at_least=context.at_least)
-    return _run(program, (simplify, cut, keep_partials, vectorize_loops, unroll_loops, carry_accumulators), debug)
+    tiles = partial(full_tiles, algebra=context.algebra, at_least=context.at_least)
+    return _run(
+        program, (simplify, tiles, cut, keep_partials, vectorize_loops, unroll_loops, carry_accumulators), debug
+    )
 
 
 def lower_to_blocks(legal: Legal, name: str = "kernel", debug: bool = False) -> Program:

@@ -7,7 +7,8 @@ before                                     after
         for i parallel: ... = tmp[i]               launch another over i, argument t
 
 Parallel loops right below each other become the grid while their bounds are made of sizes and host variables; what is
-parallel further in runs serially. Scratch inside a kernel becomes the kernel's, a copy for each point of the grid.
+parallel further in runs serially. Scratch inside a kernel becomes the kernel's, a copy for each point of the grid,
+as large as any of them needs.
 
 Needs: values have axes (`vectorize_loops`).
 Gives: launches in order, with all memory visible between them.
@@ -15,8 +16,11 @@ Gives: launches in order, with all memory visible between them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stax.errors import UnsupportedError
-from stax.expr.nodes import Expr, Local, Param, Size
+from stax.expr.affine import Algebra
+from stax.expr.nodes import Binary, BinaryOp, Expr, Local, Param, Size
 from stax.expr.walk import names, postorder
 from stax.loops import walk
 from stax.loops.launches import Host, HostAllocate, HostLoop, Kernel
@@ -67,6 +71,7 @@ class _Splitter:
             body = walk.as_block(loop.body)
         body, scratch = _lift_scratch(body)
         bound = {n.name for s in (stmt,) for n in walk.bound_locals(s)}
+        scratch = tuple(replace(b, shape=tuple(_most(n, bound) for n in b.shape)) for b in scratch)
         for buffer in scratch:
             if names(buffer.shape) & bound:
                 raise UnsupportedError(
@@ -98,6 +103,24 @@ class _Splitter:
             found = f"{plain}_{k}"
         self._names.add(found)
         return found
+
+
+def _most(extent: Expr, bound: set[str]) -> Expr:
+    """Return an extent that is never smaller and the same in each iteration, where a minimum has such an arm."""
+    algebra = Algebra()
+    ahead = [algebra.of(extent)]
+    while ahead:
+        here = ahead.pop()
+        found = algebra.expr(here)
+        if not names((found,)) & bound:
+            return found
+        for number, factor in here.terms:
+            match algebra.atom(number):
+                case Binary(op=BinaryOp.MIN, left=left, right=right) if factor > 0:
+                    ahead += [here.without(number) + algebra.of(arm) * factor for arm in (left, right)]
+                case _:
+                    pass
+    return extent
 
 
 def _scalars(program: Program) -> tuple[Param | Size, ...]:

@@ -22,6 +22,7 @@ from stax.schedule.directives import (
     ComputeAt,
     ComputeRoot,
     Directive,
+    FoldStorage,
     Inline,
     Line,
     Parallel,
@@ -43,7 +44,7 @@ CHUNK = 16384
 BLOCK = 128
 LIGHT = 40
 MOST_SIDE = 8
-ROWS_A_TASK = 128
+ROWS_A_TASK = 256
 TILE_ROWS = 4
 _PLAIN = frozenset({Fn.FMA, Fn.FLOOR, Fn.CEIL, Fn.TRUNC, Fn.RINT, Fn.ISNAN, Fn.COPYSIGN, Fn.ABSD, Fn.SATURATING_CAST})
 
@@ -51,7 +52,7 @@ _PLAIN = frozenset({Fn.FMA, Fn.FLOOR, Fn.CEIL, Fn.TRUNC, Fn.RINT, Fn.ISNAN, Fn.C
 def complete(pipeline: Pipeline, lines: Iterable[Line]) -> tuple[Line, ...]:
     """Return `lines` with a choice for every Func they do not name."""
     said = tuple(lines)
-    named = {line.at.func for line in said}
+    named = {line.at.func for line in said if not isinstance(line.directive, FoldStorage)}
     hosts = [(d.consumer, d.loop) for line in said if isinstance(d := line.directive, ComputeAt)]
     copies = {d.name for line in said if isinstance(d := line.directive, CacheRead | Clone)}
     serial = {c for c, _ in hosts} if _stores(said) else set[str]()

@@ -85,6 +85,23 @@ class Reorder(Said):
 
 
 @dataclass(frozen=True, slots=True)
+class Reverse(Said):
+    """The iterations of `var` run from the last to the first."""
+
+    var: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skew(Said):
+    """Loop `var` becomes `new`, which counts `var + factor * along`; `new` None keeps the name."""
+
+    var: str
+    along: str
+    factor: int
+    new: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Vectorize(Said):
     """The iterations of `var` are lanes in step; with `n`, those of its inner part `var.in` are."""
 
@@ -147,7 +164,7 @@ class StoreRoot(Said):
 
 @dataclass(frozen=True, slots=True)
 class FoldStorage(Said):
-    """Of dim `dim` of the Func, `n` values are kept: value i lies where value i - n lay."""
+    """Along `dim`, only `n` cells of the Func are kept: cell k lies where cell k - n lay."""
 
     dim: str
     n: int
@@ -219,7 +236,7 @@ class SplitReduction(Said):
     name: str
 
 
-LoopDirective: TypeAlias = Split | Tile | Fuse | Reorder | Vectorize | Parallel | Unroll | Accumulators
+LoopDirective: TypeAlias = Split | Tile | Fuse | Reorder | Reverse | Skew | Vectorize | Parallel | Unroll | Accumulators
 StageDirective: TypeAlias = Reassociate | Atomic | Stream
 PlaceDirective: TypeAlias = Inline | ComputeRoot | ComputeAt | StoreAt | StoreRoot
 StorageDirective: TypeAlias = FoldStorage | Layout
@@ -242,6 +259,8 @@ USAGE = {
     "tile": "tile((v, ...), (outer, ...), (inner, ...), (n, ...), tail=)",
     "fuse": "fuse(outer, inner, fused)",
     "reorder": "reorder(v, ...)",
+    "reverse": "reverse(v)",
+    "skew": "skew(v, w, factor, new=)",
     "vectorize": "vectorize(v) or vectorize(v, n)",
     "parallel": "parallel(v) or parallel(v, n)",
     "unroll": "unroll(v) or unroll(v, n)",
@@ -264,7 +283,7 @@ USAGE = {
 """The directives, and how each is written."""
 
 LATER = (
-    "reverse", "skew", "affine", "partition", "specialize", "hoist_storage", "compute_with", "overwrite",
+    "affine", "partition", "specialize", "hoist_storage", "compute_with", "overwrite",
     "memory", "bound", "align_bounds", "online", "prefetch", "warps", "stages",
     "swizzle", "matrix_unit",
 )  # fmt: skip
@@ -313,6 +332,13 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
         case "reorder", [*loops], {**rest} if not rest:
             found = _names(loops)
             return None if found is None else Reorder(found, span=span)
+        case "reverse", [str(v)], {**rest} if not rest:
+            return Reverse(v, span=span)
+        case "skew", [str(v), str(along), factor, *more], {**rest} if rest.keys() <= {"new"} and len(more) < 2:
+            new = more[0] if more else rest.get("new")
+            if not isinstance(new, str | None) or (more and rest):
+                return None
+            return Skew(v, along, _number(factor, span), new, span=span)
         case (("vectorize" | "parallel" | "unroll"), [str(v), *number], {**rest}) if not rest and len(number) < 2:
             n = _number(number[0], span) if number else None
             kind = Vectorize if word == "vectorize" else Parallel if word == "parallel" else Unroll

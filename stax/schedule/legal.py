@@ -27,7 +27,8 @@ class Placed:
     """Where a Func is computed and kept, None being the whole kernel, and over which box.
 
     Boxes are inclusive sums over sizes, Params and the loop variables around their level; `kept` holds `box`. Of `box`,
-    `new` is computed: all, or what earlier iterations left undone. A dim that is folded keeps `fold` values of it.
+    `new` is computed: all, or what earlier iterations left undone. With `fold`, a dim and a number of cells, only so many
+    are kept along it, one in the place of another.
     """
 
     compute: Level | None
@@ -35,7 +36,7 @@ class Placed:
     box: Box
     kept: Box
     new: Box
-    fold: tuple[int | None, ...]
+    fold: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

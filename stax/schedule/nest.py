@@ -45,11 +45,25 @@ class Fuse:
 
 
 @dataclass(frozen=True, slots=True)
+class Skew:
+    """`new` counts `parent + factor * along`, each from the start of its range; `along` stays."""
+
+    parent: str
+    along: str
+    factor: int
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop that is alive; with `apart`, each of its iterations has an accumulator of its own."""
+    """A loop that is alive; `reversed` runs against the order it would have.
+
+    With `apart`, each of its iterations has an accumulator of its own.
+    """
 
     name: str
     kind: LoopKind
+    reversed: bool = False
     apart: bool = False
 
 
@@ -61,7 +75,7 @@ class Nest:
     """
 
     roots: tuple[str, ...]
-    derivations: tuple[Split | Fuse, ...]
+    derivations: tuple[Split | Fuse | Skew, ...]
     loops: tuple[Loop, ...]
     permits: tuple[StageDirective, ...] = ()
 
@@ -104,6 +118,12 @@ def apply(nest: Nest, directive: LoopDirective | StageDirective) -> Nest:
             return _fuse(nest, Fuse(outer, inner, fused), span)
         case said.Reorder(vars=names, span=span):
             return _reorder(nest, names, span)
+        case said.Reverse(var=var, span=span):
+            at = _find(nest, var, span)
+            loop = replace(nest.loops[at], reversed=not nest.loops[at].reversed)
+            return replace(nest, loops=(*nest.loops[:at], loop, *nest.loops[at + 1 :]))
+        case said.Skew(var=var, along=along, factor=factor, new=new, span=span):
+            return _skew(nest, Skew(var, along, factor, var if new is None else new), span)
         case said.Vectorize(var=var, n=n, span=span):
             return _marked(nest, var, n, LoopKind.VECTOR, span)
         case said.Parallel(var=var, n=n, span=span):
@@ -133,8 +153,10 @@ def followed(directive: LoopDirective | StageDirective) -> dict[str, str]:
             return dict(zip(names, inners, strict=True))
         case said.Fuse(outer=outer, inner=inner, fused=fused):
             return {outer: fused, inner: fused}
-        case said.Reorder():
+        case said.Reorder() | said.Reverse():
             return {}
+        case said.Skew(var=var, new=new):
+            return {} if new is None else {var: new}
         case said.Vectorize(var=var, n=n) | said.Parallel(var=var, n=n) | said.Unroll(var=var, n=n):
             return {} if n is None else {var: inner_name(var)}
         case said.Accumulators(var=var):
@@ -159,7 +181,7 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 def missing_loop(name: str, stage: str, nest: Nest, span: Span | None) -> ScheduleError:
     """Return the error for a loop that is not alive; `stage` says whose loops are meant."""
     names = [loop.name for loop in nest.loops]
-    consumed = {d.parent for d in nest.derivations if isinstance(d, Split)}
+    consumed = {d.parent for d in nest.derivations if isinstance(d, Split | Skew)}
     consumed |= {n for d in nest.derivations if isinstance(d, Fuse) for n in (d.outer, d.inner)}
     what = "was consumed by an earlier directive" if name in consumed else "is not there"
     facts = [f"loops {'of ' + stage if stage else 'here'}, outermost first: {', '.join(names) or 'none'}"]
@@ -175,7 +197,8 @@ def _split(nest: Nest, split: Split, span: Span | None) -> Nest:
     if kind not in (LoopKind.SERIAL, LoopKind.PARALLEL):
         raise _kept(nest.loops[at], "split", span)
     _fresh(nest, (split.parent,), (split.outer, split.inner), span)
-    made = (Loop(split.outer, kind), Loop(split.inner, LoopKind.SERIAL))
+    down = nest.loops[at].reversed
+    made = (Loop(split.outer, kind, down), Loop(split.inner, LoopKind.SERIAL, down))
     loops = (*nest.loops[:at], *made, *nest.loops[at + 1 :])
     return replace(nest, derivations=(*nest.derivations, split), loops=loops)
 
@@ -211,9 +234,29 @@ def _fuse(nest: Nest, fuse: Fuse, span: Span | None) -> Nest:
         ):
             raise _kept(loop, "fused", span)
     _fresh(nest, (fuse.outer, fuse.inner), (fuse.fused,), span)
-    made = (Loop(fuse.fused, outer.kind),)
+    if outer.reversed != inner.reversed:
+        raise ScheduleError(
+            f"loops {fuse.outer!r} and {fuse.inner!r} run opposite ways, and cannot be one", [(span, "here")],
+            hint="reverse the fused loop",
+        )  # fmt: skip
+    made = (Loop(fuse.fused, outer.kind, outer.reversed),)
     loops = (*nest.loops[:a], *made, *nest.loops[b + 1 :])
     return replace(nest, derivations=(*nest.derivations, fuse), loops=loops)
+
+
+def _skew(nest: Nest, skew: Skew, span: Span | None) -> Nest:
+    at = _find(nest, skew.parent, span)
+    _find(nest, skew.along, span)
+    if skew.parent == skew.along:
+        raise ScheduleError(f"loop {skew.parent!r} cannot be skewed along itself", [(span, "here")])
+    if type(skew.factor) is not int or not -MOST <= skew.factor <= MOST:
+        raise ScheduleError(f"a skew is by an int below 2**31, not {skew.factor!r}", [(span, "here")])
+    if nest.loops[at].kind is not LoopKind.SERIAL:
+        raise _kept(nest.loops[at], "skewed", span)
+    _fresh(nest, (skew.parent,), (skew.new,), span)
+    made = replace(nest.loops[at], name=skew.new)
+    loops = (*nest.loops[:at], made, *nest.loops[at + 1 :])
+    return replace(nest, derivations=(*nest.derivations, skew), loops=loops)
 
 
 def _reorder(nest: Nest, names: tuple[str, ...], span: Span | None) -> Nest:
@@ -243,7 +286,7 @@ def _marked(nest: Nest, var: str, n: int | None, kind: LoopKind, span: Span | No
             f"loop {var!r} is {_word(nest.loops[at].kind)} already, and cannot be {_word(kind)} too", [(span, "here")],
             hint="split it, and say each of one part",
         )  # fmt: skip
-    return replace(nest, loops=(*nest.loops[:at], Loop(var, kind), *nest.loops[at + 1 :]))
+    return replace(nest, loops=(*nest.loops[:at], replace(nest.loops[at], kind=kind), *nest.loops[at + 1 :]))
 
 
 def _find(nest: Nest, name: str, span: Span | None) -> int:

@@ -1,7 +1,8 @@
 """Which points the loops of a nest visit: the loops with their extents, and the value of each root they make.
 
-Every loop counts from 0. A split by n gives `ceil(extent / n)` and `min(n, what is left)`; where a reordering puts the
-inner loop outside the outer one, its extent is n and a guard keeps the points that are there.
+Loops count from 0, but those of skewed nests, whose bounds `scan` finds. A split by n gives `ceil(extent / n)` and
+`min(n, what is left)`; where a reordering puts the inner loop outside the outer one, its extent is n and a guard keeps
+the points that are there.
 """
 
 from __future__ import annotations
@@ -15,16 +16,9 @@ from stax.expr import build
 from stax.expr.nodes import Expr, Local
 from stax.expr.walk import names, substitute
 from stax.schedule.directives import Tail
-from stax.schedule.nest import Fuse, Loop, Nest, Split
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """A dim or RDom variable: `extent` values from `lo` on, which may use Vars of roots before it."""
-
-    name: str
-    lo: Expr
-    extent: Expr
+from stax.schedule.nest import Fuse, Loop, Nest, Skew, Split
+from stax.schedule.scan import Range as Root
+from stax.schedule.scan import Scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +37,14 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A loop of the finished nest; `width` is a constant its extent does not exceed, where one is known.
+    """A loop of the finished nest, from `start` on; its extent does not exceed the constant `width`, where known.
 
     Its last run is moved as `shift` says; with `masked`, its lanes are all run.
     """
 
     loop: Loop
     var: Local
+    start: Expr
     extent: Expr
     width: int | None
     down: bool
@@ -59,12 +54,18 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """`loops` outermost first; `values` of the roots; the point is run where all `guards` hold."""
+    """`loops` outermost first, made from `roots`; the point with these `values` is run where all `guards` hold."""
 
+    roots: tuple[Root, ...]
     loops: tuple[Counted, ...]
     values: Mapping[str, Expr]
     guards: tuple[Expr, ...]
-    _tree: _Tree
+    _tree: _Tree | Scan
+
+    @property
+    def skewed(self) -> bool:
+        """Whether loops are skewed, so that one may count several roots."""
+        return isinstance(self._tree, Scan)
 
     def within(self, root: str, depth: int) -> tuple[Expr, Expr]:
         """Return the first and last value of `root` while the outermost `depth` loops stand still."""
@@ -72,10 +73,13 @@ class Points:
 
     def leaves(self, root: str) -> frozenset[int]:
         """Return the places of the loops that `root` is made of."""
-        return self._tree.leaves(self._tree.roots[root])
+        tree = self._tree
+        return tree.leaves(root) if isinstance(tree, Scan) else tree.leaves(tree.roots[root])
 
     def in_order(self, root: str) -> bool:
         """Return whether the loops of `root` run its values in order: split, each outer part outside its inner part."""
+        if isinstance(self._tree, Scan) or any(self.loops[at].loop.reversed for at in self.leaves(root)):
+            return False
         return self._tree.in_order(self._tree.roots[root])
 
 
@@ -84,7 +88,10 @@ def points(nest: Nest, roots: tuple[Root, ...], stage: str, backwards: frozenset
 
     Raises UnsupportedError where a loop would stand outside another that its own extent depends on.
     """
-    tree = _Tree(nest, roots, stage, taken)
+    locals_ = [build.local(_fresh(f"{stage}.{loop.name}", taken)) for loop in nest.loops]
+    if any(isinstance(step, Skew) for step in nest.derivations):
+        return _skewed(nest, roots, locals_, stage, backwards)
+    tree = _Tree(nest, roots, locals_, stage)
     down = [
         any(r in backwards and at in tree.leaves(tree.roots[r]) for r in nest.roots) for at in range(len(nest.loops))
     ]
@@ -96,17 +103,48 @@ def points(nest: Nest, roots: tuple[Root, ...], stage: str, backwards: frozenset
             )
     loops = tuple(
         Counted(
-            loop, tree.locals[at], tree.extent(tree.final[at]), tree.width(tree.final[at]), down[at], *tree.tail(at)
+            loop, locals_[at], build.index(0), tree.extent(tree.final[at]), tree.width(tree.final[at]),
+            down[at] != loop.reversed, *tree.tail(at),
         )
         for at, loop in enumerate(nest.loops)
+    )  # fmt: skip
+    return Points(roots, loops, {r: tree.actual(r) for r in nest.roots}, tuple(tree.guards()), tree)
+
+
+def _skewed(nest: Nest, roots: tuple[Root, ...], locals_: list[Local], stage: str, backwards: frozenset[str]) -> Points:
+    """Return the points of a nest with skews: a loop runs the way of the root that it is named after, then skewed."""
+    for step in nest.derivations:
+        if isinstance(step, Split) and step.tail is Tail.SHIFT:
+            raise UnsupportedError(f'{stage}: tail="shift" of loop `{step.parent}` beside a skew', hint='tail="guard"')
+    scan = Scan(nest, roots, locals_, stage)
+    down = _downwards(nest, backwards)
+    loops = tuple(
+        Counted(loop, var, bounds.start, bounds.extent, bounds.width, (loop.name in down) != loop.reversed)
+        for loop, var, bounds in zip(nest.loops, locals_, scan.bounds, strict=True)
     )
-    return Points(loops, {r: tree.actual(r) for r in nest.roots}, tuple(tree.guards()), tree)
+    return Points(roots, loops, scan.values, scan.guards, scan)
+
+
+def _downwards(nest: Nest, backwards: frozenset[str]) -> set[str]:
+    """Return the loops that come of roots that a recurrence runs downwards."""
+    down = set(backwards)
+    for step in nest.derivations:
+        match step:
+            case Split(parent=parent, outer=outer, inner=inner):
+                if parent in down:
+                    down = down - {parent} | {outer, inner}
+            case Skew(parent=parent, new=new):
+                if parent in down:
+                    down = down - {parent} | {new}
+            case Fuse():
+                pass
+    return down
 
 
 class _Tree:
     """The names of a nest told apart: a node is a name from the directive that makes it to the one that consumes it."""
 
-    def __init__(self, nest: Nest, roots: tuple[Root, ...], stage: str, taken: set[str]) -> None:
+    def __init__(self, nest: Nest, roots: tuple[Root, ...], locals_: list[Local], stage: str) -> None:
         self.roots: dict[str, int] = {}
         self.used: dict[int, tuple[Split | Fuse, tuple[int, ...]]] = {}
         self._extent: dict[int, Expr] = {}
@@ -130,8 +168,10 @@ class _Tree:
                     alive[step.fused] = fused
                     for one in pair:
                         self.used[one] = (step, (*pair, fused))
+                case Skew():
+                    raise AssertionError("`Scan` has the loops of skewed nests")
         self.final = [alive[loop.name] for loop in nest.loops]
-        self.locals = [build.local(_fresh(f"{stage}.{loop.name}", taken)) for loop in nest.loops]
+        self.locals = locals_
         self._leaf = {node: at for at, node in enumerate(self.final)}
         self._leaves: dict[int, frozenset[int]] = {}
         self._values: dict[int, Expr] = {}

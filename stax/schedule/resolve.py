@@ -20,7 +20,7 @@ from stax.expr import walk
 from stax.loops.nodes import LoopKind
 from stax.schedule import directives as said
 from stax.schedule.directives import Directive, Line, StageRef
-from stax.schedule.nest import Nest, Split, apply, closest, followed, initial, missing_loop
+from stax.schedule.nest import MOST, Nest, Split, apply, closest, followed, initial, missing_loop
 from stax.source import Span
 
 MOST_PAD = 4096
@@ -55,15 +55,15 @@ Placement: TypeAlias = Root | Inline | At
 class Resolved:
     """`placements` has the Funcs that some line places; `nests` has every stage of the program.
 
-    `pipeline` is the program with the Funcs that directives made. `folds` says which dims of a Func are folded,
-    `layouts` how its dims lie in memory.
+    `pipeline` is the program with the Funcs that directives made. `folds` has, for a Func whose storage is folded, the
+    number of the dim and how many cells are kept along it; `layouts` how dims lie in memory.
     """
 
     pipeline: Pipeline
     placements: dict[str, Placement]
     nests: dict[StageRef, Nest]
     lines: tuple[Line, ...]
-    folds: dict[str, tuple[said.FoldStorage, ...]]
+    folds: dict[str, tuple[int, int]]
     layouts: dict[str, said.Layout]
 
 
@@ -110,8 +110,8 @@ class Replay:
         self.lines: list[Line] = []
         self._places: dict[str, tuple[Placement, Span | None]] = {}
         self._kept: dict[str, _Kept] = {}
+        self._folds: dict[str, tuple[int, int]] = {}
         self._reads: dict[StageRef, frozenset[str]] = {}
-        self._folds: dict[str, tuple[said.FoldStorage, ...]] = {}
         self._layouts: dict[str, said.Layout] = {}
 
     def array(self, name: str) -> Input | None:
@@ -193,17 +193,17 @@ class Replay:
         )
 
     def _fold(self, at: StageRef, fold: said.FoldStorage) -> None:
-        func = self.funcs[at.func]
+        func, here = self.funcs[at.func], [(fold.span, "here")]
+        if at.stage:
+            raise ScheduleError("fold_storage is said of a Func, not of one of its updates", here)
         if fold.dim not in func.dims:
             raise ScheduleError(
-                f"Func {func.name!r} has no dim {fold.dim!r}",
-                [(func.span, "defined here"), (fold.span, "folded here")],
-                [f"dims of {func.name!r}: {', '.join(func.dims) or 'none'}"], closest(fold.dim, func.dims),
+                f"Func {at.func!r} has no dim {fold.dim!r}", here, [f"its dims: {', '.join(func.dims) or 'none'}"],
+                closest(fold.dim, func.dims),
             )  # fmt: skip
-        if fold.n < 1:
-            raise ScheduleError(f"storage is folded by an int from 1 on, not {fold.n}", [(fold.span, "here")])
-        others = tuple(f for f in self._folds.get(func.name, ()) if f.dim != fold.dim)
-        self._folds[func.name] = (*others, fold)
+        if not 0 < fold.n <= MOST:
+            raise ScheduleError(f"storage is folded by an int from 1 to 2**31 - 1, not {fold.n}", here)
+        self._folds[at.func] = (func.dims.index(fold.dim), fold.n)
 
     def _order(self, at: StageRef, layout: said.Layout) -> None:
         func, span = self.funcs[at.func], layout.span

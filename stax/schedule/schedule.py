@@ -122,6 +122,10 @@ class Schedule:
         """Return the loops of a stage as they stand."""
         return self._replay.nests[at]
 
+    def __getattr__(self, word: str) -> Any:
+        hint = f"; s[f].{word}(...) says it of a Func" if word in USAGE or word in LATER else ""
+        raise AttributeError(f"a Schedule has no {word!r}{hint}")
+
     def say(self, line: Line) -> None:
         """Take in one directive; a refused one leaves the schedule as it was."""
         before = self.lines
@@ -208,6 +212,18 @@ class Stage:
         """Let `loops`, outermost first, take among them the places that they hold."""
         return self._say("reorder", *loops)
 
+    def reverse(self, v: Named) -> Stage:
+        """Run the iterations of `v` from the last to the first."""
+        return self._say("reverse", v)
+
+    def skew(self, v: Named, w: Named, factor: int, new: Named | None = None) -> Stage:
+        """Make of loop `v` a loop that counts `v + factor * w`, called `new`, or `v` as before.
+
+        What `v` reads an iteration of `w` earlier and up to `factor` further on then comes first, so that the two may
+        be tiled or interchanged.
+        """
+        return self._say("skew", v, w, factor, new=new)
+
     def vectorize(self, v: Named, n: int | None = None, *, upto: int | None = None) -> Stage:
         """Run the iterations of `v` as lanes in step; with `n`, split `v` by `n` and do so with the inner `v.in`."""
         return self._say("vectorize", v, *(() if n is None else (n,)), upto=upto)
@@ -244,7 +260,10 @@ class Stage:
         return self._say("store_root")
 
     def fold_storage(self, dim: Named, n: int) -> Stage:
-        """Keep `n` values of dim `dim`, each in the place of the one that lies `n` before it."""
+        """Keep `n` cells of the Func along `dim`: each takes the place of the one `n` before it.
+
+        Refused unless it is proved that nothing reads a cell that another has replaced.
+        """
         return self._say("fold_storage", dim, n)
 
     def layout(self, order: Sequence[Named], *, pad: int = 1) -> Stage:

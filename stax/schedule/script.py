@@ -73,6 +73,11 @@ def show_directive(directive: Directive) -> str:
             return f"fuse({quote(outer)}, {quote(inner)}, {quote(fused)})"
         case said.Reorder(vars=names):
             return f"reorder({', '.join(map(quote, names))})"
+        case said.Reverse(var=var):
+            return f"reverse({quote(var)})"
+        case said.Skew(var=var, along=along, factor=factor, new=new):
+            name = "" if new is None else f", new={quote(new)}"
+            return f"skew({quote(var)}, {quote(along)}, {factor}{name})"
         case said.Vectorize(var=var, n=n):
             return f"vectorize({quote(var)}{_number(n)})"
         case said.Parallel(var=var, n=n):

@@ -83,6 +83,51 @@ SymbolicValueError: a value of the program is no Python number yet
   hint: sx.cast(e, dtype) converts, as in sx.cast(e, sx.float32); functions are sx.exp, sx.sqrt, ...""",
     ),
     (
+        "a Param whose limits exclude each other",
+        r"""
+sx.Param("p", sx.float32, low=3, high=1)
+""",
+        r"""
+DefinitionError: no value of Param `p` lies between low=3 and high=1
+  program.py:1
+     1 | sx.Param("p", sx.float32, low=3, high=1)
+       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ here""",
+    ),
+    (
+        "a Param whose default is no number",
+        r"""
+sx.Param("p", sx.float32, default="3")
+""",
+        r"""
+DefinitionError: the default of Param `p` is '3', and a number is needed
+  program.py:1
+     1 | sx.Param("p", sx.float32, default="3")
+       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ here""",
+    ),
+    (
+        "an Input of less than no dims",
+        r"""
+sx.Input("a", sx.float32, -1)
+""",
+        r"""
+DefinitionError: Input `a` has -1 dims
+  program.py:1
+     1 | sx.Input("a", sx.float32, -1)
+       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ here""",
+    ),
+    (
+        "names that are no text",
+        r"""
+sx.vars(3)
+""",
+        r"""
+DefinitionError: 3 is no text of names
+  program.py:1
+     1 | sx.vars(3)
+       | ^^^^^^^^^^ here
+  hint: sx.vars("y x")""",
+    ),
+    (
         "round() of an expression",
         r"""
 x = sx.Var("x")

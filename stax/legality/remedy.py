@@ -1,0 +1,54 @@
+"""What to say instead of a directive that would change values: only what was tried and is legal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from stax.legality.witness import Clashed
+from stax.poly.clash import How
+from stax.schedule.directives import Line, Parallel, Skew, Vectorize
+from stax.schedule.script import show_directive
+
+MOST_SKEW = 3
+Lines = tuple[Line, ...]
+
+
+def remedy(said: Lines, blamed: int, error: Clashed, legal: Callable[[Lines], bool]) -> str | None:
+    """Return a hint with which `said` is legal up to the line to blame; None where none is known."""
+    for lines, hint in _tries(said, blamed, error):
+        if legal(lines):
+            return hint
+    return None
+
+
+def _tries(said: Lines, blamed: int, error: Clashed) -> Iterator[tuple[Lines, str]]:
+    stage, distance = error.stage, error.distance
+    directive = said[blamed].directive
+    if error.clash.how is How.ORDER:
+        roots = list(distance)
+        ahead = [r for r, d in distance.items() if d > 0]
+        behind = [r for r, d in distance.items() if d < 0]
+        if not ahead or not behind:
+            return
+        along = ahead[0]
+        others = [r for r in roots if r != along]
+        least = max((-distance[v] + distance[along] - 1) // distance[along] for v in behind)
+        for factor in range(least, least + MOST_SKEW):
+            for skewed in (behind, others) if others != behind else (behind,):
+                new = tuple(Line(stage, Skew(v, along, factor)) for v in skewed)
+                at = next(k for k, line in enumerate(said) if line.at == stage)
+                words = ", ".join(show_directive(line.directive) for line in new)
+                yield (
+                    (*said[:at], *new, *said[at : blamed + 1]),
+                    f"say {words} before it, so that what is read lies behind in every loop",
+                )
+        return
+    if isinstance(directive, Parallel | Vectorize) and directive.n is None and said[blamed].at == stage:
+        for loop in error.outer:
+            for factor in range(1, MOST_SKEW):
+                new = Line(stage, Skew(loop, error.loop, factor))
+                words = show_directive(new.directive)
+                yield (
+                    (*said[:blamed], new, *said[blamed : blamed + 1]),
+                    f"say {words} before it, so that the loop runs along a wavefront",
+                )

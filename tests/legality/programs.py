@@ -1,0 +1,218 @@
+"""Random programs with much that an order can break, and random schedules of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import stax as sx
+from stax.algorithm.nodes import Pipeline
+from stax.bounds.infer import infer
+from stax.errors import ScheduleError, StaxError
+from stax.lang.freeze import freeze
+from stax.schedule import directives as said
+from stax.schedule.directives import Directive, Line, StageRef
+from stax.schedule.schedule import Schedule
+
+y, x, t = sx.vars("y x t")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`kind` says what may go wrong in it; `sizes` are the extents of what it takes and gives."""
+
+    kind: str
+    outputs: Any
+    pipeline: Pipeline
+    sizes: dict[str, tuple[int, ...]]
+
+
+KINDS = ("recurrence", "in place", "scatter", "chain", "steps", "kept")
+
+
+def program(rng: Random, kinds: tuple[str, ...] = KINDS) -> Program:
+    """Return a random program of one of `kinds`; one that stax does not take is drawn again."""
+    makers = {"recurrence": _recurrence, "in place": _in_place, "scatter": _scatter, "chain": _chain, "steps": _steps,
+        "kept": _kept}  # fmt: skip
+    while True:
+        kind = rng.choice(kinds)
+        try:
+            outputs, sizes = makers[kind](rng)
+            pipeline = freeze(outputs)
+            infer(pipeline)
+            return Program(kind, outputs, pipeline, sizes)
+        except StaxError:
+            continue
+
+
+def _recurrence(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return a definition that reads itself behind, with start values around."""
+    n, m = rng.choice([4, 5]), rng.choice([4, 6])
+    u = sx.Func("u", sx.int64, shape=(n, m))
+    a = sx.Input("a", sx.int64, 2)
+    down = rng.random() < 0.2
+    reads = []
+    for _ in range(rng.randint(1, 3)):
+        dy, dx = rng.choice([(-1, rng.choice([-2, -1, 0, 1, 2])), (0, -1), (-2, rng.choice([-1, 0, 1])), (-1, 1)])
+        at = (y - dy if down else y + dy, x + dx)
+        inside = (at[0] >= 0) & (at[0] < n) & (at[1] >= 0) & (at[1] < m)
+        reads.append(sx.select(inside, u[at], a[y, x]))
+    u[y, x] = sum(reads[1:], reads[0]) + a[y, x]
+    return u, {"a": (9, 9), "u": (n, m)}
+
+
+def _in_place(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return an update that reads what it writes over, at RDom variables."""
+    n, m = rng.choice([5, 6]), rng.choice([5, 7])
+    f = sx.Func("f", shape=(n, m))
+    a = sx.Input("a", sx.int64, 2)
+    f[y, x] = a[y, x]
+    where = None
+    if rng.random() < 0.3:
+        where = rng.choice([lambda r: r.i <= r.j, lambda r: r.i + r.j < 6, lambda r: a[r.i, r.j] % 3 != 0])
+    if rng.random() < 0.3:
+        r = sx.RDom("r", i=(1, n - 1), j=(1, lambda r: r.i + 1), where=where)
+    else:
+        r = sx.RDom("r", i=(1, n - 1), j=(1, m - 1), where=where)
+    form = rng.choice(["both", "row", "column"])
+    if form == "both":
+        reads = [f[r.i + rng.choice([-1, 0, 1]), r.j + rng.choice([-1, 0, 1])] for _ in range(rng.randint(1, 3))]
+        cell = (r.i, r.j)
+    elif form == "row":
+        reads = [f[0, r.j + rng.choice([-1, 0, 1])] for _ in range(rng.randint(1, 3))]
+        cell = (0, r.j)
+    else:
+        reads = [f[r.i + rng.choice([-1, 0, 1]), x] for _ in range(rng.randint(1, 2))]
+        cell = (r.i, x)
+    f[cell] = sum(reads[1:], reads[0]) * 3 + a[r.i, x if form == "column" else r.j]
+    return f, {"a": (9, 9), "f": (n, m)}
+
+
+def _scatter(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return updates at data or at sums of variables: only written, summed, or chained."""
+    n = 6
+    h = sx.Func("h", shape=(n,))
+    a = sx.Input("a", sx.int64, 2)
+    h[x] = a[0, x]
+    r = sx.RDom("r", i=4, j=5, where=rng.choice([None, None, lambda r: r.j != 2]))
+    at = rng.choice([a[r.i, r.j] % n, sx.clip(r.i + r.j - 1, 0, n - 1), (r.i * 2 + r.j) % n, r.j // 2, r.i, r.j])
+    e = a[r.j, r.i]
+    match rng.choice(["write", "write", "add", "max", "chain", "xor"]):
+        case "write":
+            h[at] = e
+        case "add":
+            h[at] += e
+        case "max":
+            h[at] = sx.maximum(h[at], e)
+        case "xor":
+            h[at] = h[at] ^ e
+        case _:
+            h[at] = h[at] * 2 + e
+    return h, {"a": (9, 9), "h": (n,)}
+
+
+def _chain(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return two or three Funcs that read each other around, one of them in place perhaps."""
+    a = sx.Input("a", sx.int64, 2)
+    last: Any = a
+    made = []
+    for k in range(rng.randint(2, 3)):
+        f = sx.Func(f"g{k}")
+        off = 4 if last is a else 0
+        around = [
+            last[y + off + rng.choice([-1, 0, 1]), x + off + rng.choice([-1, 0, 1])] for _ in range(rng.randint(1, 3))
+        ]
+        if made and rng.random() < 0.3:
+            around.append(rng.choice(made)[y, x + rng.choice([0, 1])])
+        f[y, x] = sum(around[1:], around[0])
+        if rng.random() < 0.4:
+            r = sx.RDom(f"r{k}", k=3)
+            f[y, x] = f[y, x] * 2 + a[y + 4, x + 4 + r] if rng.random() < 0.5 else f[y, x] + a[y + 4 + r, x + 4]
+        made.append(f)
+        last = f
+    return last, {"a": (16, 16), last.name: (rng.choice([4, 5]), rng.choice([4, 6]))}
+
+
+def _steps(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return steps of a stencil along a first dim."""
+    n, m = rng.choice([4, 5]), 5
+    u = sx.Func("u", shape=(n, m, m))
+    a = sx.Input("a", sx.int64, 2)
+    u[0, y, x] = a[y, x]
+    edge = (y == 0) | (x == 0) | (y == m - 1) | (x == m - 1)
+    around = [u[t - 1, y + rng.choice([-1, 0, 1]), x + rng.choice([-1, 0, 1])] for _ in range(rng.randint(1, 3))]
+    if rng.random() < 0.4:
+        around.append(u[t, y, x - 1] if rng.random() < 0.5 else u[t, y - 1, x + 1])
+    u[t, y, x] = sx.select(edge, u[t - 1, y, x], sum(around[1:], around[0]))
+    return u, {"a": (9, 9), "u": (n, m, m)}
+
+
+def _kept(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return the last of the steps of a recurrence along a first dim."""
+    n, m = rng.choice([4, 5, 6]), rng.choice([4, 5])
+    u, out = sx.Func("u", sx.int64, shape=(n, m)), sx.Func("out")
+    a = sx.Input("a", sx.int64, 2)
+    down = rng.random() < 0.2
+    reads = []
+    for _ in range(rng.randint(1, 3)):
+        dt, dx = rng.choice([(1, rng.choice([-1, 0, 1])), (1, 1), (2, rng.choice([-1, 0])), (0, -1)])
+        at = (t + dt if down else t - dt, x + dx)
+        inside = (at[0] >= 0) & (at[0] < n) & (at[1] >= 0) & (at[1] < m)
+        reads.append(sx.select(inside, u[at], a[t, x]))
+    u[t, x] = sum(reads[1:], reads[0])
+    last = 0 if down else n - 1
+    out[x] = u[last, x] + (u[abs(last - 1), x] if rng.random() < 0.2 else 0)
+    return out, {"a": (9, 9), "out": (m,)}
+
+
+def schedule(rng: Random, pipeline: Pipeline) -> tuple[Line, ...]:
+    """Return random lines that fit together, all Funcs named."""
+    s = Schedule(pipeline)
+    for f in pipeline.funcs:
+        s.say(Line(StageRef(f.name), said.ComputeRoot()))
+    for f in reversed(pipeline.funcs):
+        for k in range(len(f.updates) + 1):
+            at = StageRef(f.name, k)
+            for _ in range(rng.choice([0, 1, 2, 3, 4])):
+                loops = [loop.name for loop in s.nest(at).loops]
+                if loops:
+                    _try(s, Line(at, _directive(rng, loops)))
+        if f.name not in pipeline.outputs and f.shape and rng.random() < 0.7:
+            _try(s, Line(StageRef(f.name), said.FoldStorage(f.dims[0], rng.choice([1, 2, 2, 3, 4]))))
+        if f.name not in pipeline.outputs and rng.random() < 0.7:
+            g = rng.choice([g for g in pipeline.funcs if g is not f])
+            stage = rng.randint(0, len(g.updates))
+            loops = [loop.name for loop in s.nest(StageRef(g.name, stage)).loops]
+            store = rng.choice([None, None, *loops])
+            if _try(s, Line(StageRef(f.name), said.ComputeAt(g.name, stage, rng.choice(loops), store))):
+                if store is None and rng.random() < 0.3:
+                    _try(s, Line(StageRef(f.name), said.StoreRoot()))
+    return s.lines
+
+
+def _directive(rng: Random, loops: list[str]) -> Directive:
+    v, n = rng.choice(loops), rng.choice([2, 2, 3, 4])
+    w = rng.choice(loops)
+    return rng.choice(
+        [
+            said.Split(v, v + "o", v + "i", n),
+            said.Reorder(tuple(rng.sample(loops, rng.randint(1, len(loops))))),
+            said.Reorder(tuple(rng.sample(loops, len(loops)))),
+            said.Skew(v, w, rng.choice([-1, 1, 1, 2]), rng.choice([None, v + "s"])),
+            said.Reverse(v),
+            said.Parallel(v),
+            said.Vectorize(v, n),
+            said.Parallel(v, n),
+            said.Unroll(v, 2),
+        ]
+    )
+
+
+def _try(s: Schedule, line: Line) -> bool:
+    try:
+        s.say(line)
+        s.resolved()
+    except ScheduleError:
+        return False
+    return True
