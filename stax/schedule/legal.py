@@ -36,7 +36,7 @@ class Placed:
     box: Box
     kept: Box
     new: Box
-    fold: tuple[int | None, ...]
+    fold: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
