@@ -27,6 +27,7 @@ from stax.poly.clash import Proofs
 from stax.schedule.default import complete
 from stax.schedule.directives import (
     Atomic,
+    FoldStorage,
     Line,
     Parallel,
     Reassociate,
@@ -235,13 +236,14 @@ class _Check:
         lo, hi = _lo(whole), _hi(whole)
         where = "at once" if not path else f"in one iteration of `{self._loop_name(path[-1])}` of `{path[-1][0]}`"
         extent = show(self.algebra.expr(hi - lo + 1))
-        facts = [f"{extent} of them are needed in one iteration of `{self._loop_name(path[-1])}` of `{path[-1][0]}`"]
         first = at_first(lo, ranges, self.algebra)
+        facts = [f"{extent} values of `{fold.dim}` are needed {where}"]
         if first is not None:
-            facts.append(f"for example, `{dim}` = {first} would be overwritten by {first + n}, and is needed")
-        raise LegalityError(
-            f"{n} values of `{dim}` are too few to keep of `{f.name}`", [(f.span, "defined here")], facts,
-            f"fold_storage({dim!r}, {hi.const - lo.const + 1})" if not (hi - lo).terms else "keep it further in",
+            facts.append(f"for example, `{fold.dim}` = {first} would be overwritten by {first + fold.n}, and is needed")
+        return LegalityError(
+            f"{fold.n} values of `{fold.dim}` are too few to keep of `{f.name}`",
+            [(fold.span, "folded here")], facts,
+            f"fold_storage({fold.dim!r}, {hi.const - lo.const + 1})" if not (hi - lo).terms else "keep it further in",
         )  # fmt: skip
 
     def _loop_name(self, at: tuple[StageRef, int]) -> str:

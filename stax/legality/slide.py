@@ -20,9 +20,9 @@ from stax.schedule.points import Counted
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """`new` is what an iteration computes of a box of which dim `dim` moves along a loop, with `inside` loops inside."""
+    """`new` is what an iteration computes of a box of which dim `dim` moves along the loop at place `at`."""
 
-    inside: int
+    at: int
     dim: int
     new: Box
 
@@ -39,7 +39,7 @@ def slide(box: Box, loops: Sequence[Counted], algebra: Algebra, prover: Prover) 
             continue
         found = _along(box, loop, algebra, prover)
         if found is not None:
-            return replace(found, inside=len(loops) - 1 - at)
+            return replace(found, at=at)
     return None
 
 

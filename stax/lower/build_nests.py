@@ -113,10 +113,8 @@ class _Builder:
         shape = self._laid(
             f,
             tuple(
-                build.index(placed.fold[1])
-                if placed.fold and placed.fold[0] == d
-                else self.algebra.expr(self._extent(i))
-                for d, i in enumerate(placed.kept)
+                self.algebra.expr(self._extent(i)) if n is None else build.index(n)
+                for i, n in zip(placed.kept, placed.fold, strict=True)
             ),
         )
         layout = self.legal.resolved.layouts.get(f.name)

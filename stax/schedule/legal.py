@@ -36,7 +36,7 @@ class Placed:
     box: Box
     kept: Box
     new: Box
-    fold: tuple[int, int] | None = None
+    fold: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ class Replay:
         self._places: dict[str, tuple[Placement, Span | None]] = {}
         self._kept: dict[str, _Kept] = {}
         self._reads: dict[StageRef, frozenset[str]] = {}
+        self._folds: dict[str, tuple[said.FoldStorage, ...]] = {}
         self._layouts: dict[str, said.Layout] = {}
 
     def array(self, name: str) -> Input | None:
@@ -197,8 +198,9 @@ class Replay:
             raise ScheduleError("fold_storage is said of a Func, not of one of its updates", [(fold.span, "here")])
         if fold.dim not in func.dims:
             raise ScheduleError(
-                f"Func {at.func!r} has no dim {fold.dim!r}", here, [f"its dims: {', '.join(func.dims) or 'none'}"],
-                closest(fold.dim, func.dims),
+                f"Func {func.name!r} has no dim {fold.dim!r}",
+                [(func.span, "defined here"), (fold.span, "folded here")],
+                [f"dims of {func.name!r}: {', '.join(func.dims) or 'none'}"], closest(fold.dim, func.dims),
             )  # fmt: skip
         if not 0 < fold.n <= MOST:
             raise ScheduleError(f"storage is folded by an int from 1 to 2**31 - 1, not {fold.n}", [(fold.span, "here")])
