@@ -215,11 +215,27 @@ class _Check:
                 )
         box = self._box(f, path)
         kept = box if kept_path == path else self._box(f, kept_path)
+        if kept_path != path or any(self.placed[stage.func].new != self.placed[stage.func].box for stage, _ in path):
+            whole = self.regions.boxes[f.name]
+            kept = self._common(kept, whole, kept_path)
+            box = self._common(self._common(box, whole, path), kept, path)
         found = self._slide(f, box, path, path[len(kept_path) :])
         if found is not None:
             self.slides[f.name] = found
         new = box if found is None else found.new
         self.placed[f.name], self.paths[f.name] = Placed(compute, store, box, kept, new), path
+
+    def _common(self, box: Box, other: Box, path: Path) -> Box:
+        """Return what both hold of what is needed: each may hold more, as intervals are not exact."""
+        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        out: list[Interval] = []
+        for a, b in zip(box, other, strict=True):
+            assert a.lo is not None
+            assert a.hi is not None
+            assert b.lo is not None
+            assert b.hi is not None
+            out.append(Interval(prover.maximum(a.lo, b.lo), prover.minimum(a.hi, b.hi)))
+        return tuple(out)
 
     def _slide(self, f: Func, box: Box, path: Path, between: Path) -> Slide | None:
         """Return how what is computed of `f` slides along a loop of `between`."""
@@ -244,8 +260,8 @@ class _Check:
             }
             if moved:
                 raise LegalityError(
-                    f"`{f.name}` cannot be folded in `{dim}`: what is kept for a later iteration of a loop around moves "
-                    f"with `{sorted(moved)[0]}` too"
+                    f"`{f.name}` cannot be folded in `{dim}`: what is kept for later iterations of a loop around "
+                    f"moves with `{sorted(moved)[0]}` too"
                 )
         if Prover(self.algebra, ranges, self.context.at_least).less_equal(hi - lo + 1, Affine(n)):
             return

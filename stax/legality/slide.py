@@ -20,7 +20,7 @@ from stax.schedule.points import Counted
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """`new` is what an iteration computes of a box of which dim `dim` moves along a loop, with `inside` loops inside."""
+    """`new` is what an iteration computes of a box: its dim `dim` moves along a loop, `inside` which stand so many."""
 
     inside: int
     dim: int

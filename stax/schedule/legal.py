@@ -26,9 +26,9 @@ class Level:
 class Placed:
     """Where a Func is computed and kept, None being the whole kernel, and over which box.
 
-    Boxes are inclusive sums over sizes, Params and the loop variables around their level; `kept` holds `box`. Of `box`,
-    `new` is computed: all, or what earlier iterations left undone. With `fold`, a dim and a number of cells, only so many
-    are kept along it, one in the place of another.
+    Boxes are inclusive sums over sizes, Params and the loop variables around their level; `kept` holds `box`, of which
+    `new` is computed: all, or what earlier iterations left undone. With `fold`, a dim and a number of cells, only so
+    many are kept along it, one in the place of another.
     """
 
     compute: Level | None
