@@ -217,6 +217,10 @@ class _Check:
                 )
         box = self._box(f, path)
         kept = box if kept_path == path else self._box(f, kept_path)
+        if kept_path != path or any(self.placed[stage.func].new != self.placed[stage.func].box for stage, _ in path):
+            whole = self.regions.boxes[f.name]
+            kept = self._common(kept, whole, kept_path)
+            box = self._common(self._common(box, whole, path), kept, path)
         between = path[len(kept_path) :]
         found = self._slide(f, box, path, between)
         if found is not None:
@@ -224,6 +228,18 @@ class _Check:
         new = box if found is None else found.new
         self.placed[f.name] = Placed(compute, store, box, kept, new, (None,) * len(f.dims))
         self.paths[f.name] = path
+
+    def _common(self, box: Box, other: Box, path: Path) -> Box:
+        """Return what both hold of what is needed: each may hold more, as intervals are not exact."""
+        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        out: list[Interval] = []
+        for a, b in zip(box, other, strict=True):
+            assert a.lo is not None
+            assert a.hi is not None
+            assert b.lo is not None
+            assert b.hi is not None
+            out.append(Interval(prover.maximum(a.lo, b.lo), prover.minimum(a.hi, b.hi)))
+        return tuple(out)
 
     def _slide(self, f: Func, box: Box, path: Path, between: Path) -> Slide | None:
         """Return how what is computed of `f` slides along a loop of `between`."""
