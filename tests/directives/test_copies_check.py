@@ -1,0 +1,45 @@
+"""Copies that directives make read no more of an array than a call has checked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stax as sx
+from stax.errors import BoundsError, LegalityError
+
+
+def test_a_copy_of_an_array_whose_readers_do_not_run_is_not_taken_beyond_it() -> None:
+    """The update has no points where `b` is empty, and then asks nothing of `a`; the copy still reads `a`."""
+    x = sx.Var("x")
+    a, b = sx.Input("a", sx.int64, 1), sx.Input("b", sx.int64, 1)
+    f, r = sx.Func("f", shape=(7,)), sx.RDom("r", k=b.shape[0])
+    f[x] = 0
+    f[x] += a[x + 3] * b[r.k]
+    s = sx.Schedule(f)
+    s["a"].cache_read("copy")
+    kernel = sx.compile(f, s)
+    assert (kernel(np.arange(10), np.arange(3)) == 3 * np.arange(3, 10)).all()
+    with pytest.raises(BoundsError, match="`copy` reads `a` outside"):
+        kernel(np.arange(0), np.arange(0))
+
+
+@pytest.mark.parametrize("word", ["parallel", "vectorize"])
+def test_a_loop_skewed_along_a_reduced_one_meets_cells_again(word: str) -> None:
+    """Iterations of the skewed `x` add to one cell at different points of `r.k`, whatever order is allowed."""
+    x, a = sx.Var("x"), sx.Input("a", sx.int64, 2)
+    f, r = sx.Func("f", shape=(a.shape[0],)), sx.RDom("r", k=a.shape[1])
+    f[x] = 0
+    f[x] += a[x, r.k]
+    s = sx.Schedule(f)
+    update = s[f].update(0).skew("x", "r.k", 1).reassociate()
+    if word == "parallel":
+        with pytest.raises(LegalityError, match="would change the values"):
+            sx.check(f, _said(s, update.reorder("x", "r.k").parallel("x")))
+        return
+    given = np.random.default_rng(0).integers(0, 99, (37, 19))
+    assert (sx.compile(f, _said(s, update.reorder("r.k", "x").vectorize("x", 8)))(given) == given.sum(1)).all()
+
+
+def _said(schedule: sx.Schedule, _: object) -> sx.Schedule:
+    return schedule
