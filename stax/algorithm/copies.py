@@ -28,17 +28,11 @@ def cache_read(pipeline: Pipeline, source: Func | Input, name: str, readers: Abs
     dtypes = source.dtypes if isinstance(source, Func) else (source.dtype,)
     values: tuple[Expr, ...] = tuple(Read(t, source.name, index, part) for part, t in enumerate(dtypes))
     if isinstance(source, Input):  # a reader that runs over nothing may ask for more than there is
+        t = source.dtype
+        nothing = build.const(False if t.is_bool else 0.0 if t.is_float else 0, t)
         for d, i in enumerate(index):
             for inside in (build.less_equal(build.const(0, int64), i), build.less(i, Size(int64, source.name, d))):
-                values = (
-                    build.select(
-                        inside,
-                        values[0],
-                        build.const(
-                            False if source.dtype.is_bool else 0.0 if source.dtype.is_float else 0, source.dtype
-                        ),
-                    ),
-                )
+                values = (build.select(inside, values[0], nothing),)
     made = Func(name, source.dims, dtypes, values, span=source.span)
     return _with(pipeline, source.name, made, readers)
 

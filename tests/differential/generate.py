@@ -136,7 +136,7 @@ class _Drawer:
         self.out = Drawn(seed)
         self.sources: list[Source] = []
         self.count = 0
-        self.heavy = 2
+        self.heavy = 3
         self.current: set[str] = set()
         self.out.fp = self.r.choice(("default", "default", "strict"))
         self.types = self.r.sample(NUMBERS, 2) + self.r.sample(("bool", "float32", "int32", "uint8"), 1)
@@ -151,7 +151,7 @@ class _Drawer:
         r = self.r
         for _ in range(r.randint(1, 2)):
             self.input(r.choice(self.types), r.choice((1, 1, 2, 2, 2, 3)))
-        if r.random() < 0.3:
+        if r.random() < 0.5:
             self.param(r.choice(self.types))
         if r.random() < 0.12:
             self.table()
@@ -815,19 +815,19 @@ class _Drawer:
     def _float(self, dtype: str, scope: Scope) -> Term:
         r = self.r
         pick = r.random()
-        if pick < 0.55:
+        if pick < 0.48:
             return self._binary(dtype, r.choice(("+", "-", "*", "*", "+", "/")), scope)
-        if pick < 0.6:
+        if pick < 0.53:
             return self._binary(dtype, r.choice(("//", "%")), scope)
-        if pick < 0.7:
+        if pick < 0.6:
             return self._call(dtype, r.choice(("minimum", "maximum")), self.expr(dtype, scope), self.expr(dtype, scope))
-        if pick < 0.76:
+        if pick < 0.65:
             form = r.choice((("-", ""), ("abs(", ")")))
             return Term(dtype, ["(", form[0], Term(dtype, ["(", self.expr(dtype, scope), ")"]), form[1], ")"])
-        if pick < 0.86 or self.heavy <= 0:
+        if pick < 0.69 or self.heavy <= 0:
             return self._call(dtype, r.choice((*WHOLE, "sqrt")), self.expr(dtype, scope))
         self.heavy -= 1
-        if r.random() < 0.2:
+        if r.random() < 0.25:
             return self._call(dtype, r.choice(TWO), self.expr(dtype, scope), self.expr(dtype, scope))
         return self._call(dtype, r.choice(ONE), self.expr(dtype, scope))
 
@@ -904,6 +904,7 @@ class _Drawer:
         names = self._domain(outer)
         domain = names[-1].text.split(".")[0]
         inner = Scope(names, min(1, scope.depth), False)
+        self.word(f"inline {word}")
         if word in ("any", "all"):
             made: list[Piece] = [f"sx.{word}(", self.expr("bool", inner), f", over={domain})"]
             return Term(dtype, made) if dtype == "bool" else Term(dtype, ["sx.cast(", *made, f", {_type(dtype)})"])
@@ -915,7 +916,6 @@ class _Drawer:
             extra = f", initial={self._literal(kind)}"
         elif word == "sum" and r.random() < 0.2:
             extra = f", dtype={_type(kind)}"
-        self.word(f"inline {word}")
         return Term(dtype, [f"sx.cast(sx.{word}(", self.expr(kind, inner), f", over={domain}{extra}), {_type(dtype)})"])
 
     # --------------------------------------------------------------------------------------------------------- leaves
@@ -934,7 +934,7 @@ class _Drawer:
             source = r.choice([s for s in self.sources if s.kind != "closed"])
             other = source.dtypes[0]
             return Term(dtype, ["sx.cast(", self.read(source, other, scope), f", {_type(dtype)})"])
-        if pick < 0.85 and scope.names:
+        if pick < 0.82 and scope.names:
             return Term(dtype, [f"sx.cast({r.choice(scope.names).text}, {_type(dtype)})"])
         if pick < 0.92:
             found = [p.name for p in self.out.params if p.dtype == dtype]

@@ -13,7 +13,7 @@ from stax.backends.llvm import arith, types
 from stax.backends.llvm.lanes import Part, scalar, vector
 from stax.backends.llvm.state import Place, State
 from stax.dtypes import DType
-from stax.expr.nodes import BinaryOp
+from stax.expr.nodes import BinaryOp, Size
 
 ZEROS_BYTES = 512
 _APART = 4
@@ -197,7 +197,8 @@ def _fetch_rows(s: State, place: Place, where: Address, column: Part, lanes: int
     """Fetch ahead what the tiles after this one need, a kilobyte of one row after the other.
 
     Read tile by tile, as many streams as there are lanes would share the banks of memory; in bursts there is one at a
-    time. A step fetches as many lines as it uses, of the row whose turn it is.
+    time. A step fetches as many lines as it uses, of the row whose turn it is; near the end of the rows, of those that
+    the next lanes will read.
     """
     size = place.dtype.size_bytes
     lines = lanes * lanes * size // _LINE_BYTES
@@ -214,6 +215,13 @@ def _fetch_rows(s: State, place: Place, where: Address, column: Part, lanes: int
     at = _move(s, where.first, f.mul(str(where.step), row))
     at = _move(s, at, f.mul(past, str(-size)))
     at = _move(s, at, f.mul(part, str(lines * _LINE_BYTES)))
+    extent = s.context.buffers[place.name].shape[-1] if place.name in s.context.buffers else None
+    if isinstance(extent, Size):
+        end = f.mul(s.size(extent), str(size))
+        reached = f.add(f.mul(f.sub(col, past), str(size)), f.mul(part, str(lines * _LINE_BYTES)))
+        over = f.put(f"icmp sge i64 {f.add(reached, str(2 * _BURST_BYTES))}, {end}")
+        jump = f.sub(f.mul(str(where.step), str(lanes)), end)
+        at = _move(s, at, f.put(f"select i1 {over}, i64 {jump}, i64 0"))
     for k in range(lines):
         ahead = _move(s, at, str(2 * _BURST_BYTES + _LINE_BYTES * k))
         f.act(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
