@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -212,8 +212,7 @@ def _kernel(
     def elsewhere() -> Kernel:
         return _kernel(replace(pipeline, origins=True), schedule, target, options, strict, require)
 
-    made = legal.resolved.pipeline
-    taken = signature(pipeline, regions, () if made is pipeline else infer(made).checks)
+    taken = signature(pipeline, regions)
     plain = plain_facts(taken, program)
     return Kernel(
         Build(
@@ -264,17 +263,14 @@ def plain_facts(taken: Signature, program: Program) -> Facts:
     return Facts(names, names, frozenset((name, n) for name, n in channels.items() if 1 < n <= MOST_CHANNELS))
 
 
-def signature(pipeline: Pipeline, regions: Regions, more: Sequence[RegionCheck] = ()) -> Signature:
-    """Return what the kernel takes and gives, and what a call checks.
-
-    `more` is what Funcs that directives made read: a copy takes all that may be read of it, where its readers may not.
-    """
+def signature(pipeline: Pipeline, regions: Regions) -> Signature:
+    """Return what the kernel takes and gives, and what a call checks."""
     outputs = tuple(
         Output(f.name, f.dtypes, regions.shapes[f.name], f.dims, _origin(pipeline, f), f.span)
         for f in map(pipeline.func, pipeline.outputs)
     )
     checks = [_size_check(c) for c in regions.agreements]
-    checks += [_read_check(c) for c in (*regions.checks, *more)]
+    checks += [_read_check(c) for c in regions.checks]
     checks += [_fixed_check(*one) for one in regions.fixed]
     return Signature(
         pipeline.inputs,

@@ -17,7 +17,8 @@ from dataclasses import replace
 
 from stax.algorithm.nodes import Func, Input, Pipeline, Range, Update
 from stax.dtypes import int64
-from stax.expr.nodes import Expr, Read, Var
+from stax.expr import build
+from stax.expr.nodes import Expr, Read, Size, Var
 from stax.expr.walk import rewrite_all
 
 
@@ -25,7 +26,13 @@ def cache_read(pipeline: Pipeline, source: Func | Input, name: str, readers: Abs
     """Return `pipeline` where `readers` read a new Func `name` that holds the values of `source`."""
     index = tuple(Var(int64, d) for d in source.dims)
     dtypes = source.dtypes if isinstance(source, Func) else (source.dtype,)
-    values = tuple(Read(t, source.name, index, part) for part, t in enumerate(dtypes))
+    values: tuple[Expr, ...] = tuple(Read(t, source.name, index, part) for part, t in enumerate(dtypes))
+    if isinstance(source, Input):  # a reader that runs over nothing may ask for more than there is
+        t = source.dtype
+        nothing = build.const(False if t.is_bool else 0.0 if t.is_float else 0, t)
+        for d, i in enumerate(index):
+            for inside in (build.less_equal(build.const(0, int64), i), build.less(i, Size(int64, source.name, d))):
+                values = (build.select(inside, values[0], nothing),)
     made = Func(name, source.dims, dtypes, values, span=source.span)
     return _with(pipeline, source.name, made, readers)
 
