@@ -25,7 +25,9 @@ soft[y, x] = sum(w / TOTAL * (rows[y, x - k] + rows[y, x + k]) for k, w in enume
     WEIGHTS[0] / TOTAL * rows[y, x]
 )
 sharp = sx.Func("sharp", shape=img.shape)
-sharp[c, y, x] = sx.saturating_cast(sx.rint(sx.cast(img[c, y, x], sx.float32) + amount * (light[y, x] - soft[y, x])), sx.uint8)
+sharp[c, y, x] = sx.saturating_cast(
+    sx.rint(sx.cast(img[c, y, x], sx.float32) + amount * (light[y, x] - soft[y, x])), sx.uint8
+)
 
 
 def inputs(size: int = 512) -> dict[str, np.ndarray]:

@@ -321,7 +321,8 @@ class _Tree:
 
     def _interval(self, node: int, depth: int) -> tuple[Expr, Expr]:
         mine = self.leaves(node)
-        if all(at < depth for at in mine):
+        still = all(at < depth for at in mine)
+        if still and not self._may_be_past(node):
             return self.value(node), self.value(node)
         zero = build.index(0)
         if all(at >= depth for at in mine):
@@ -334,11 +335,23 @@ class _Tree:
             inner = self.extent(others[1])
             if node == others[0]:
                 return build.floordiv(lo, inner), build.floordiv(hi, inner)
-            return zero, build.sub(inner, 1)
+            return (self.value(node), self.value(node)) if still else (zero, build.sub(inner, 1))
         (lo_out, hi_out), (lo_in, hi_in) = (self._interval(n, depth) for n in others)
         lo = build.add(build.mul(lo_out, step.factor), lo_in)
         hi = build.add(build.mul(hi_out, step.factor), hi_in)
         return lo, build.minimum(hi, build.sub(self.extent(node), 1))
+
+    def _may_be_past(self, node: int) -> bool:
+        """Return whether loops of `node` run past its extent, where a guard keeps the point from being run.
+
+        Then its interval is empty, and nothing is computed for a point that is not there.
+        """
+        if node in self._guarded:
+            return True
+        if node not in self.used:
+            return False
+        step, others = self.used[node]
+        return any(self._may_be_past(n) for n in (others if isinstance(step, Split) else others[2:]))
 
 
 def _fresh(name: str, taken: set[str]) -> str:

@@ -48,6 +48,25 @@ done:
   ret void
 }"""
 
+_HALF = """define half @__truncdfhf2(double %x) nounwind {
+  %near = fptrunc double %x to float
+  %back = fpext float %near to double
+  %exact = fcmp oeq double %back, %x
+  %size = bitcast double %x to i64
+  %far = bitcast double %back to i64
+  %past = icmp ugt i64 %far, %size
+  %one = zext i1 %past to i32
+  %bits = bitcast float %near to i32
+  %below = sub i32 %bits, %one
+  %odd = or i32 %below, 1
+  %kept = select i1 %exact, i32 %bits, i32 %odd
+  %single = bitcast i32 %kept to float
+  %half = fptrunc float %single to half
+  ret half %half
+}
+"""
+"""LLVM turns the conversion of an integer, where a float holds it exactly, into one from double, and calls a helper."""
+
 
 def slots(program: Program) -> tuple[Slot, ...]:
     """Return the argument block: each buffer's pointer and byte strides, then sizes, then params, THREADS, ERROR."""
@@ -83,4 +102,5 @@ def emit(program: Program, facts: Facts, target: Target) -> str:
     head += [f'target triple = "{target.triple}"']
     head += [memory.ZEROS] if module.zeros else []
     head += [_FULL, _RELEASE] if module.out_of_memory else []
-    return module.text("\n".join(head))
+    text = module.text("\n".join(head))
+    return text + _HALF if " half" in text else text
