@@ -169,8 +169,8 @@ class _Check:
                     [f"`{f.name}` is kept outside loop `{loop.name}` and computed inside it"],
                     hint=f"store `{f.name}` inside that loop",
                 )
-        box = self._box(f, path)
-        kept = box if kept_path == path else self._box(f, kept_path)
+        kept = self._box(f, kept_path)
+        box = self._within_whole(f, kept if kept_path == path else self._box(f, path), path)
         self.placed[f.name], self.paths[f.name] = Placed(compute, store, box, kept), path
 
     def _fold(self, f: Func) -> None:
@@ -242,6 +242,18 @@ class _Check:
                 hint="compute it and keep it at the same loop, or at another one",
             )
         return box_of(self.context, f, asked, prover, outer)
+
+    def _within_whole(self, f: Func, box: Box, path: Path) -> Box:
+        """Return `box` without what is outside the region of the whole Func, which no reader needs."""
+        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        cut: list[Interval] = []
+        for i, whole in zip(box, self.regions.boxes[f.name], strict=True):
+            assert i.lo is not None
+            assert i.hi is not None
+            assert whole.lo is not None
+            assert whole.hi is not None
+            cut.append(Interval(prover.maximum(i.lo, whole.lo), prover.minimum(i.hi, whole.hi)))
+        return tuple(cut)
 
     def _asked(self, f: Func, path: Path) -> list[Interval | None]:
         """Return what the readers of `f` need of it in one iteration of the loops of `path`."""
