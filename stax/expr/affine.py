@@ -290,7 +290,8 @@ class Prover:
                 arms = (self._prove(rest + of(arm) * factor) for arm in (left, right))
                 return all(arms) if (op is BinaryOp.MIN) == (factor > 0) else any(arms)
             case Binary(op=BinaryOp.FLOORDIV, left=left, right=Const(value=int(by))) if by > 0:
-                return self._prove(rest * by + (of(left) - (by - 1 if factor > 0 else 0)) * factor)
+                slack = {1: 0, -1: by - 1}.get(factor, by - 1 if factor > 0 else 0)  # exact for one: all are integers
+                return self._prove(rest * by + (of(left) - slack) * factor)
             case Binary(op=BinaryOp.MOD, right=Const(value=int(by))) if by > 0:
                 return self._prove(rest + (0 if factor > 0 else (by - 1) * factor))
             case Select(yes=yes, no=no):

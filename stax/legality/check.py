@@ -215,12 +215,12 @@ class _Check:
                     [f"`{f.name}` is kept outside loop `{loop.name}` and computed inside it"],
                     hint=f"store `{f.name}` inside that loop",
                 )
-        box = self._box(f, path)
-        kept = box if kept_path == path else self._box(f, kept_path)
+        whole = self.regions.boxes[f.name]
+        kept = self._box(f, kept_path)
+        box = self._common(kept if kept_path == path else self._box(f, path), whole, path)
         if kept_path != path or any(self.placed[stage.func].new != self.placed[stage.func].box for stage, _ in path):
-            whole = self.regions.boxes[f.name]
             kept = self._common(kept, whole, kept_path)
-            box = self._common(self._common(box, whole, path), kept, path)
+            box = self._common(box, kept, path)
         between = path[len(kept_path) :]
         found = self._slide(f, box, path, between)
         if found is not None:

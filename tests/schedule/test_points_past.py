@@ -31,3 +31,30 @@ def test_a_fused_loop_past_the_end_computes_nothing_there() -> None:
     sizes = {("a", 0): 8, ("a", 1): 6, ("g", 0): 8, ("g", 1): 5}
     interpret(lower(sx.check(g, s)), {"a": v, "g": out}, {}, sizes)
     assert (out == v[:, :-1] * 3 + v[:, 1:] * 3).all()
+
+
+def test_a_point_that_only_a_base_value_has_asks_for_nothing() -> None:
+    """At `z == 0` the recurrence takes its base value: `g`, placed inside, has no `z` of 0, and `f` no -1."""
+    z, y = sx.vars("z y")
+    a = sx.Input("a", sx.int32, 2)
+    f, g, c = sx.Func("f"), sx.Func("g"), sx.Func("c", shape=(4, 2), dtype=sx.int32)
+    f[z, y] = a[z, y] * 3
+    g[z, y] = f[z - 1, y] + 1
+    c[0, y] = 7
+    c[z, y] = c[z - 1, y] + g[z, y]
+    s = sx.Schedule(c)
+    s[f].compute_root()
+    s[c].fuse("z", "y", "all")
+    s[g].compute_at(c, "all")
+    v = np.arange(6, dtype=np.int32).reshape(3, 2)
+    want = np.full((4, 2), 7, np.int32)
+    for k in range(1, 4):
+        want[k] = want[k - 1] + v[k - 1] * 3 + 1
+    legal = sx.check(c, s)
+    assert (sx.compile(c, s, strict_native=True)(v) == want).all()
+    from stax.loops.interpret import interpret
+    from stax.lower.passes import lower
+
+    out = np.zeros((4, 2), np.int32)
+    interpret(lower(legal), {"a": v, "c": out}, {}, {("a", 0): 3, ("a", 1): 2, ("c", 0): 4, ("c", 1): 2})
+    assert (out == want).all()
