@@ -1,0 +1,41 @@
+"""What `Prover` proves is so: against all values of random sums with quotients and remainders."""
+
+from __future__ import annotations
+
+import random
+
+from stax.expr import build
+from stax.expr.affine import Affine, Algebra, Interval, Prover
+
+
+def test_what_is_proved_holds_at_every_value() -> None:
+    """Sums like `((2*x - y + 3) // 4)*p + (y // 3)*q + (x % 4)*r + x + m`, over boxes of x and y."""
+    draw = random.Random(1)
+    algebra = Algebra()
+    x, y = build.local("x"), build.local("y")
+    proved = true = 0
+    for _ in range(2000):
+        xs, ys = (range(lo := draw.randint(-5, 5), lo + draw.randint(1, 10)) for _ in range(2))
+        k, j = draw.choice([2, 3, 4]), draw.choice([2, 3])
+        u, v, w, p, q, r = (draw.randint(-3, 3) for _ in range(6))
+        m = draw.randint(-12, 12)
+        inner = build.add(build.mul(x, u), build.add(build.mul(y, v), build.index(w)))
+        total = algebra.of(build.floordiv(inner, k)) * p + algebra.of(build.floordiv(y, j)) * q
+        total += algebra.of(build.mod(x, k)) * r + algebra.of(x) + m
+        ranges = {n: Interval(Affine(i.start), Affine(i.stop - 1)) for n, i in (("x", xs), ("y", ys))}
+        found = Prover(algebra, ranges).nonnegative(total)
+        holds = all((u * a + v * b + w) // k * p + b // j * q + a % k * r + a + m >= 0 for a in xs for b in ys)
+        assert holds or not found
+        proved, true = proved + found, true + holds
+    assert proved > true * 0.75
+
+
+def test_a_quotient_is_bounded_exactly() -> None:
+    """`v // 2 >= 0` where `v >= 0`, and `v // 2 <= 3` where `v <= 7`."""
+    algebra = Algebra()
+    v = build.local("v")
+    half = algebra.of(build.floordiv(v, 2))
+    prover = Prover(algebra, {"v": Interval(Affine(0), Affine(7))})
+    assert prover.nonnegative(half)
+    assert prover.less_equal(half, Affine(3))
+    assert not prover.less_equal(half, Affine(2))
