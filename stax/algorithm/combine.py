@@ -31,7 +31,7 @@ def combine(f: Func, update: Update) -> Combine | None:
         return None
     value, others_read = update.values[0], (*update.index, *(() if update.where is None else (update.where,)))
     for op, cell, others in arms(value):
-        if _is_cell(cell, f, update) and not any(r.source == f.name for r in reads((*others, *others_read))):
+        if is_cell(cell, f, update) and not any(r.source == f.name for r in reads((*others, *others_read))):
             return Combine(op, not value.dtype.is_float or op in _EXTREMES)
     return None
 
@@ -51,7 +51,8 @@ def arms(value: Expr) -> list[tuple[BinaryOp, Expr, tuple[Expr, ...]]]:
             return []
 
 
-def _is_cell(expr: Expr, f: Func, update: Update) -> bool:
+def is_cell(expr: Expr, f: Func, update: Update) -> bool:
+    """Return whether `expr` reads the cell that `update` writes."""
     if not (isinstance(expr, Read) and expr.source == f.name):
         return False
     numbering = Numbering()

@@ -70,6 +70,18 @@ class Interval:
     lo: Affine | None
     hi: Affine | None
 
+    @property
+    def first(self) -> Affine:
+        """The lower end, of an interval that is known on that side."""
+        assert self.lo is not None
+        return self.lo
+
+    @property
+    def last(self) -> Affine:
+        """The upper end, of an interval that is known on that side."""
+        assert self.hi is not None
+        return self.hi
+
 
 EVERYTHING = Interval(None, None)
 Ranges = Mapping[str, Interval]
@@ -191,15 +203,15 @@ class Algebra:
 
     def _below(self, node: Expr) -> tuple[Expr, ...]:
         match node:
-            case Binary(op=BinaryOp.ADD | BinaryOp.SUB | BinaryOp.MUL | BinaryOp.FLOORDIV | BinaryOp.MOD) if _whole(
+            case Binary(op=BinaryOp.ADD | BinaryOp.SUB | BinaryOp.MUL | BinaryOp.FLOORDIV | BinaryOp.MOD) if whole(
                 node
             ):
                 return children(node)
-            case Binary(op=BinaryOp.MIN | BinaryOp.MAX) | Unary(op=UnaryOp.NEG) | Broadcast() if _whole(node):
+            case Binary(op=BinaryOp.MIN | BinaryOp.MAX) | Unary(op=UnaryOp.NEG) | Broadcast() if whole(node):
                 return children(node)
-            case Cast(value=value) if _whole(node) and _whole(value):
+            case Cast(value=value) if whole(node) and whole(value):
                 return (value,)
-            case Select(yes=yes, no=no) if _whole(node):
+            case Select(yes=yes, no=no) if whole(node):
                 return (yes, no)
             case _:
                 return ()
@@ -324,17 +336,18 @@ class Prover:
         return next(k for k, other in enumerate(self._ranges) if other == name)
 
 
-def _whole(node: Expr) -> bool:
+def whole(node: Expr) -> bool:
+    """Return whether `node` has one of the types that positions are counted in."""
     return node.dtype.name in ("int64", "index")
 
 
 def _as_index(node: Expr) -> Expr:
     match node:
-        case Var() | Local() | Size() if _whole(node):
+        case Var() | Local() | Size() if whole(node):
             return node if node.dtype is INDEX else replace(node, dtype=INDEX)
         case Ramp():
             return node
-        case Cast(value=value) if _whole(node):
+        case Cast(value=value) if whole(node):
             return build.cast(value, INDEX)
         case _:
             return with_children(node, children(node)) if node.dtype is INDEX else build.cast(node, INDEX)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Iterable
 from typing import assert_never
 
 from stax.expr.nodes import (
@@ -26,7 +27,7 @@ from stax.expr.nodes import (
     Unary,
     Var,
 )  # fmt: skip
-from stax.expr.walk import children
+from stax.expr.walk import children, postorder
 
 
 class Numbering:
@@ -59,6 +60,18 @@ class Numbering:
             number = self._by_key.setdefault((*_head(node), below), len(self._by_key))
             self._by_id[id(node)] = (node, number)
         return self._by_id[id(expr)][1]
+
+    def uses(self, roots: Iterable[Expr]) -> Counter[int]:
+        """Return how often each value is an operand or a root, a value's operands being counted once."""
+        kept = list(roots)
+        uses = Counter(self.of(root) for root in kept)
+        seen: set[int] = set()
+        for node in postorder(kept):
+            number = self.of(node)
+            if number not in seen:
+                seen.add(number)
+                uses.update(self.of(c) for c in children(node))
+        return uses
 
 
 def same(a: Expr, b: Expr) -> bool:

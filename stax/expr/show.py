@@ -120,31 +120,31 @@ def render(node: Expr, below: Sequence[Text], *, typed: bool) -> Text:
         case Unary(op=UnaryOp.ABS):
             return f"abs({below[0][0]})", ATOM
         case Unary(op=op):
-            return f"{op.value}{_inside(below[0], UNARY + 1)}", UNARY
+            return f"{op.value}{inside(below[0], UNARY + 1)}", UNARY
         case Binary(op=(BinaryOp.MIN | BinaryOp.MAX) as op):
             return f"{op.value}({below[0][0]}, {below[1][0]})", ATOM
         case Binary(op=op):
             tight = TIGHTNESS[op]
             left = tight + 1 if tight == TIGHTNESS[BinaryOp.LT] else tight
-            return f"{_inside(below[0], left)} {op.value} {_inside(below[1], tight + 1)}", tight
+            return f"{inside(below[0], left)} {op.value} {inside(below[1], tight + 1)}", tight
         case Select():
-            return f"select({_list(below)})", ATOM
+            return f"select({listed(below)})", ATOM
         case Cast(dtype=dtype):
             return f"{dtype.name}({below[0][0]})", ATOM
         case Bitcast(dtype=dtype):
             return f"bitcast({dtype.name}, {below[0][0]})", ATOM
         case Call(fn=Fn.SATURATING_CAST as fn, dtype=dtype):
-            return f"{fn.value}({dtype.name}, {_list(below)})", ATOM
+            return f"{fn.value}({dtype.name}, {listed(below)})", ATOM
         case Call(fn=fn):
-            return f"{fn.value}({_list(below)})", ATOM
+            return f"{fn.value}({listed(below)})", ATOM
         case Read(source=source, part=part):
-            return f"{source}[{_list(below)}]" + (f".{part}" if part else ""), ATOM
+            return f"{source}[{listed(below)}]" + (f".{part}" if part else ""), ATOM
         case Load(buffer=buffer):
-            return f"{buffer}[{_list(below)}]", ATOM
+            return f"{buffer}[{listed(below)}]", ATOM
         case Reduce(op=op, axis=axis):
-            return f"reduce({op.value}, {_list(below)}, over={axis.name})", ATOM
+            return f"reduce({op.value}, {listed(below)}, over={axis.name})", ATOM
         case Dot(axis=axis):
-            return f"dot({_list(below)}, over={axis.name})", ATOM
+            return f"dot({listed(below)}, over={axis.name})", ATOM
         case _:
             assert_never(node)
 
@@ -174,9 +174,11 @@ def _costs(node: Expr) -> bool:
     return not isinstance(node, Const | Var | Param | Size | Local | Ramp | Broadcast | Read)
 
 
-def _inside(text: Text, around: int) -> str:
+def inside(text: Text, around: int) -> str:
+    """Return `text`, in brackets where what is around it holds tighter."""
     return f"({text[0]})" if text[1] < around else text[0]
 
 
-def _list(below: Sequence[Text]) -> str:
+def listed(below: Sequence[Text]) -> str:
+    """Return the texts of arguments."""
     return ", ".join(text for text, _ in below)

@@ -232,14 +232,10 @@ class _Check:
     def _common(self, box: Box, other: Box, path: Path) -> Box:
         """Return what both hold of what is needed: each may hold more, as intervals are not exact."""
         prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
-        out: list[Interval] = []
-        for a, b in zip(box, other, strict=True):
-            assert a.lo is not None
-            assert a.hi is not None
-            assert b.lo is not None
-            assert b.hi is not None
-            out.append(Interval(prover.maximum(a.lo, b.lo), prover.minimum(a.hi, b.hi)))
-        return tuple(out)
+        return tuple(
+            Interval(prover.maximum(a.first, b.first), prover.minimum(a.last, b.last))
+            for a, b in zip(box, other, strict=True)
+        )
 
     def _slide(self, f: Func, box: Box, path: Path, between: Path) -> Slide | None:
         """Return how what is computed of `f` slides along a loop of `between`."""
@@ -249,7 +245,7 @@ class _Check:
         return slide(box, [self.points[stage].loops[at] for stage, at in between], self.algebra, prover)
 
     def _overwritten(self, f: Func, fold: FoldStorage, whole: Interval, path: Path, ranges: Ranges) -> LegalityError:
-        lo, hi = _lo(whole), _hi(whole)
+        lo, hi = whole.first, whole.last
         where = "at once" if not path else f"in one iteration of `{self._loop_name(path[-1])}` of `{path[-1][0]}`"
         extent = show(self.algebra.expr(hi - lo + 1))
         first = at_first(lo, ranges, self.algebra)
@@ -305,7 +301,7 @@ class _Check:
                 f"around moves with `{sorted(moved)[0]}` too",
                 [(fold.span, "folded here")],
             )
-        return prover.less_equal(_hi(whole) - _lo(whole) + 1, Affine(fold.n))
+        return prover.less_equal(whole.last - whole.first + 1, Affine(fold.n))
 
     def _said(self, stage: StageRef, loop: Loop) -> Span | None:
         """Return where the directive was written that made `loop` parallel, vectorized or unrolled."""
@@ -404,10 +400,8 @@ class _Check:
         roots: list[Root] = []
         nest = self.resolved.nests[ref]
         for dim, i in zip(f.dims, self.placed[f.name].new, strict=True):
-            assert i.lo is not None
-            assert i.hi is not None
             if dim in nest.roots:
-                roots.append(Root(dim, expr(i.lo), expr(i.hi - i.lo + 1)))
+                roots.append(Root(dim, expr(i.first), expr(i.last - i.first + 1)))
         if stage:
             roots += [Root(r.name, expr(of(r.lo)), expr(of(r.hi) - of(r.lo))) for r in f.updates[stage - 1].domain]
         found = points(nest, tuple(roots), str(ref), f.backwards if stage == 0 else frozenset(), self.taken)
@@ -443,13 +437,3 @@ class _Check:
             raise LegalityError(
                 f"`{f.name}` is stepped together with Funcs that read it: loop `{f.dims[0]}` stays outermost and serial"
             )
-
-
-def _lo(i: Interval) -> Affine:
-    assert i.lo is not None
-    return i.lo
-
-
-def _hi(i: Interval) -> Affine:
-    assert i.hi is not None
-    return i.hi

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stax.algorithm.combine import is_cell
 from stax.algorithm.nodes import Func, Update
 from stax.bounds.accesses import Access
 from stax.bounds.infer import stage_name
 from stax.errors import LegalityError, Place
 from stax.expr.affine import Algebra
 from stax.expr.nodes import Binary, BinaryOp, Expr, Read, Var
-from stax.expr.number import Numbering
 from stax.expr.walk import names, postorder, reads
 from stax.legality.witness import clashed
 from stax.loops.nodes import LoopKind
@@ -116,7 +116,7 @@ def _commutes(f: Func, update: Update) -> bool:
             if not whole and op not in (BinaryOp.MIN, BinaryOp.MAX):
                 return False
             return any(
-                _is_cell(cell, f, update) and not any(r.source == f.name for r in reads((rest, *_conditions(update))))
+                is_cell(cell, f, update) and not any(r.source == f.name for r in reads((rest, *_conditions(update))))
                 for cell, rest in ((left, right), (right, left))
             )
         case _:
@@ -125,13 +125,6 @@ def _commutes(f: Func, update: Update) -> bool:
 
 def _conditions(update: Update) -> tuple[Expr, ...]:
     return () if update.where is None else (update.where,)
-
-
-def _is_cell(expr: Expr, f: Func, update: Update) -> bool:
-    if not (isinstance(expr, Read) and expr.source == f.name):
-        return False
-    numbering = Numbering()
-    return [numbering.of(i) for i in expr.index] == [numbering.of(i) for i in update.index]
 
 
 def _serial(f: Func, who: str, chain: Chain, points: Points, stage: int) -> None:

@@ -48,9 +48,7 @@ def _along(box: Box, loop: Counted, algebra: Algebra, prover: Prover) -> Slide |
     if len(moving) != 1:
         return None
     (d,) = moving
-    lo, hi = box[d].lo, box[d].hi
-    assert lo is not None
-    assert hi is not None
+    lo, hi = box[d].first, box[d].last
     if not all(_rises(end, loop.var, algebra) for end in (lo, hi)):
         return None
     before = substitute(algebra.expr(hi), {loop.var.name: build.sub(loop.var, 1)})

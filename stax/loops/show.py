@@ -19,7 +19,7 @@ abbreviation, and no statement of the program. The text is linear in the size of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import assert_never
 
 from stax.dtypes import DType
@@ -49,6 +49,7 @@ from stax.expr.nodes import (
     Var,
 )  # fmt: skip
 from stax.expr.number import Numbering
+from stax.expr.show import Text, inside, listed
 from stax.expr.walk import children, postorder
 from stax.loops import walk
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
@@ -72,8 +73,6 @@ _REDUCE = {
 }  # fmt: skip
 _KIND = {LoopKind.SERIAL: "", LoopKind.PARALLEL: "parallel ", LoopKind.VECTOR: "vector", LoopKind.UNROLL: "unroll"}
 
-Text = tuple[str, int]
-
 
 def show(program: Program) -> str:
     """Return `program` as text, ending with a newline."""
@@ -84,7 +83,7 @@ def show(program: Program) -> str:
         if isinstance(scalar, Param):
             lines.append(f"{_INDENT}param {scalar.name}: {scalar.dtype.name}")
     if program.axes:
-        lines.append(f"{_INDENT}axes {_axes(program.axes)}")
+        lines.append(f"{_INDENT}axes {axes_text(program.axes)}")
     return "\n".join([*lines, "", *_Printer().block(program.body, {}, 0)]) + "\n"
 
 
@@ -111,7 +110,7 @@ class _Printer:
 
     def block(self, block: Block, outer: dict[int, str], depth: int) -> list[str]:
         names = dict(outer)
-        uses = self._uses(walk.all_expressions(block))
+        uses = self._numbers.uses(walk.all_expressions(block))
         lines: list[str] = []
         for stmt in block.stmts:
             self._stmt(stmt, names, uses, lines, depth)
@@ -121,7 +120,7 @@ class _Printer:
         self, roots: Sequence[Expr], names: dict[int, str], uses: Counter[int], lines: list[str], depth: int
     ) -> list[str]:
         """Return the text of each of `roots`; add to `lines` and `names` what has to be named first."""
-        own = self._uses(roots)
+        own = self._numbers.uses(roots)
         tops = {self._numbers.of(root) for root in roots}
         briefly = dict(names)
         done: dict[int, Text] = {}
@@ -202,23 +201,11 @@ class _Printer:
             lines += self.block(body, outer, depth)
             return
         names = dict(outer)
-        uses = self._uses([*walk.all_expressions(body), *after])
+        uses = self._numbers.uses([*walk.all_expressions(body), *after])
         for stmt in body.stmts:
             self._stmt(stmt, names, uses, lines, depth)
         for carry, text in zip(loop.carries, self.texts(after, names, uses, lines, depth), strict=True):
             lines.append(f"{_INDENT * depth}next {carry.name.name} = {text}")
-
-    def _uses(self, roots: Iterable[Expr]) -> Counter[int]:
-        """Return how often each value is an operand or a root, a value's operands being counted once."""
-        kept = list(roots)
-        uses = Counter(self._numbers.of(root) for root in kept)
-        seen: set[int] = set()
-        for node in postorder(kept):
-            number = self._numbers.of(node)
-            if number not in seen:
-                seen.add(number)
-                uses.update(self._numbers.of(c) for c in children(node))
-        return uses
 
     def _has_load(self, node: Expr, number: int) -> bool:
         """Return whether `node` reads memory; its children have been asked before."""
@@ -249,33 +236,33 @@ def _render(node: Expr, below: list[Text]) -> Text:
         case Unary(op=UnaryOp.ABS):
             return f"abs({below[0][0]})", _ATOM
         case Unary(op=UnaryOp.NOT, dtype=dtype) if dtype.is_bool:
-            return f"not {_inside(below[0], _NOT)}", _NOT
+            return f"not {inside(below[0], _NOT)}", _NOT
         case Unary(op=op):
-            return f"{op.value}{_inside(below[0], _UNARY + 1)}", _UNARY
+            return f"{op.value}{inside(below[0], _UNARY + 1)}", _UNARY
         case Binary(op=(BinaryOp.MIN | BinaryOp.MAX) as op):
             return f"{op.value}({below[0][0]}, {below[1][0]})", _ATOM
         case Binary(op=BinaryOp.ADD, right=Const(value=value)) if node.dtype.is_integer and value < 0:
-            return f"{_inside(below[0], _TIGHT[BinaryOp.SUB])} - {-int(value)}", _TIGHT[BinaryOp.SUB]
+            return f"{inside(below[0], _TIGHT[BinaryOp.SUB])} - {-int(value)}", _TIGHT[BinaryOp.SUB]
         case Binary(op=op, dtype=dtype):
             word, tight = op.value, _TIGHT[op]
             if dtype.is_bool and op in _LOGICAL:
                 word, tight = _LOGICAL[op]
             exact = op in _ASSOCIATIVE and not dtype.is_float
             compare = tight == _TIGHT[BinaryOp.LT]
-            left = _inside(below[0], tight + 1 if compare else tight)
-            return f"{left} {word} {_inside(below[1], tight if exact else tight + 1)}", tight
+            left = inside(below[0], tight + 1 if compare else tight)
+            return f"{left} {word} {inside(below[1], tight if exact else tight + 1)}", tight
         case Select():
-            return f"select({_list(below)})", _ATOM
+            return f"select({listed(below)})", _ATOM
         case Cast(dtype=dtype):
             return f"{dtype.name}({below[0][0]})", _ATOM
         case Bitcast(dtype=dtype):
             return f"bitcast({dtype.name}, {below[0][0]})", _ATOM
         case Call(fn=Fn.SATURATING_CAST as fn, dtype=dtype):
-            return f"{fn.value}({dtype.name}, {_list(below)})", _ATOM
+            return f"{fn.value}({dtype.name}, {listed(below)})", _ATOM
         case Call(fn=fn):
-            return f"{fn.value}({_list(below)})", _ATOM
+            return f"{fn.value}({listed(below)})", _ATOM
         case Read(source=source, part=part):
-            return f"{source}[{_list(below)}]" + (f".{part}" if part else ""), _ATOM
+            return f"{source}[{listed(below)}]" + (f".{part}" if part else ""), _ATOM
         case Load(buffer=buffer, index=index, other=other):
             texts = [text for text, _ in below]
             instead = None if other is None else constant(other.value, other.dtype)
@@ -285,7 +272,7 @@ def _render(node: Expr, below: list[Text]) -> Text:
             where = f", where={_all([text for text, _ in below[1:]])}" if len(below) > 1 else ""
             return f"{word}({below[0][0]}, over={axis.name}{where})", _ATOM
         case Dot(axis=axis):
-            return f"dot({_list(below)}, over={axis.name})", _ATOM
+            return f"dot({listed(below)}, over={axis.name})", _ATOM
         case _:
             assert_never(node)
 
@@ -302,14 +289,6 @@ def constant(value: float | bool, dtype: DType) -> str:
     return str(dtype(value)) if dtype.is_float else str(int(value))
 
 
-def _inside(text: Text, around: int) -> str:
-    return f"({text[0]})" if text[1] < around else text[0]
-
-
-def _list(below: Iterable[Text]) -> str:
-    return ", ".join(text for text, _ in below)
-
-
 def _all(mask: Sequence[str]) -> str:
     return mask[0] if len(mask) == 1 else " and ".join(f"({m})" if " or " in m else m for m in mask)
 
@@ -320,12 +299,13 @@ def _subscript(index: Sequence[str], mask: Sequence[str], other: str | None) -> 
     return ", ".join(index) + where + instead
 
 
-def _axes(axes: Axes) -> str:
+def axes_text(axes: Axes) -> str:
+    """Return the names and sizes of `axes`."""
     return ", ".join(f"{a.name}:{a.size}" for a in axes)
 
 
 def _typed(name: Local) -> str:
-    spread = f"<{_axes(name.axes)}>" if name.axes else ""
+    spread = f"<{axes_text(name.axes)}>" if name.axes else ""
     return name.name if name.dtype.name == "index" and not spread else f"{name.name}: {name.dtype.name}{spread}"
 
 

@@ -48,7 +48,7 @@ from stax.expr.nodes import (
 from stax.expr.walk import children
 from stax.loops import walk
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
-from stax.loops.show import show_expr, show_stmt
+from stax.loops.show import axes_text, show_expr, show_stmt
 
 _INTEGERS_ONLY = frozenset({BinaryOp.SHL, BinaryOp.SHR})
 _BITWISE = frozenset({BinaryOp.AND, BinaryOp.OR, BinaryOp.XOR})
@@ -242,7 +242,7 @@ class _Verifier:
 
     def _node(self, node: Expr, scope: _Scope) -> None:
         """Check one node whose children are right."""
-        _need(self._in_order(node.axes), f"axes {_axes(node.axes)} are not in the program's order")
+        _need(self._in_order(node.axes), f"axes {axes_text(node.axes)} are not in the program's order")
         match node:
             case Const(value=value, dtype=dtype):
                 _need(not node.axes, "a constant has axes")
@@ -265,7 +265,7 @@ class _Verifier:
                 _need(len(node.axes) == 1 and node.dtype.name == "index", "a ramp has one axis and counts in index")
             case Broadcast(value=value):
                 _need(value.dtype == node.dtype, f"{value.dtype} spread to {node.dtype}")
-                _need(set(value.axes) < set(node.axes), f"{_axes(value.axes)} spread along {_axes(node.axes)}")
+                _need(set(value.axes) < set(node.axes), f"{axes_text(value.axes)} spread along {axes_text(node.axes)}")
             case Unary(op=op, value=value):
                 _need(_alike(value, node), f"{_type(value)} gives {_type(node)}")
                 wrong = value.dtype.is_float if op is UnaryOp.NOT else value.dtype.is_bool
@@ -356,11 +356,7 @@ def _union(exprs: Iterable[Expr]) -> set[Axis]:
 
 
 def _type(node: Expr) -> str:
-    return f"{node.dtype}<{_axes(node.axes)}>" if node.axes else f"{node.dtype}"
-
-
-def _axes(axes: Axes) -> str:
-    return ", ".join(f"{a.name}:{a.size}" for a in axes)
+    return f"{node.dtype}<{axes_text(node.axes)}>" if node.axes else f"{node.dtype}"
 
 
 def _short(node: Expr) -> str:

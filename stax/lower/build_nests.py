@@ -129,9 +129,7 @@ class _Builder:
         return dims if layout is None else tuple(dims[f.dims.index(d)] for d in layout.order)
 
     def _extent(self, i: Interval) -> Affine:
-        assert i.lo is not None
-        assert i.hi is not None
-        return i.hi - i.lo + 1
+        return i.last - i.first + 1
 
     def _copy(self, f: Func) -> list[Stmt]:
         """Return the copy of an output's box out of storage that others read beyond it."""
@@ -139,7 +137,7 @@ class _Builder:
         for part, dtype in enumerate(f.dtypes):
             names = [build.local(f"{f.name}{MARK}copy{part}.{dim}") for dim in f.dims]
             index = tuple(
-                self.algebra.expr(self.algebra.of(n) + _lo(own) - _lo(i))
+                self.algebra.expr(self.algebra.of(n) + own.first - i.first)
                 for n, own, i in zip(names, self._own_box(f.name), self.legal.placed[f.name].kept, strict=True)
             )
             body = Block((Store(_part(f, part), tuple(names), Load(dtype, self._buffer(f, part), index)),))
@@ -157,8 +155,8 @@ class _Builder:
     def _group(self, group: tuple[str, ...]) -> list[Stmt]:
         """Return one serial loop over dim 0 of all members, each inside where it has that step."""
         step = build.local(f"{group[-1]}{MARK}step")
-        los = [_lo(self.legal.placed[n].box[0]) for n in group]
-        his = [_hi(self.legal.placed[n].box[0]) for n in group]
+        los = [self.legal.placed[n].box[0].first for n in group]
+        his = [self.legal.placed[n].box[0].last for n in group]
         prover = Prover(self.algebra, {}, self.legal.regions.context.at_least)
         lo, hi = los[0], his[0]
         for a, b in zip(los[1:], his[1:], strict=True):
@@ -343,7 +341,7 @@ class _Builder:
     def _cell(self, f: Func, index: list[Affine]) -> list[Affine]:
         """Return where in the storage of `f` its cell `index` lies."""
         placed = self.legal.placed[f.name]
-        cell = [i - _lo(box) for i, box in zip(index, placed.kept, strict=True)]
+        cell = [i - box.first for i, box in zip(index, placed.kept, strict=True)]
         return [i if n is None else self.algebra.remainder(i, n) for i, n in zip(cell, placed.fold, strict=True)]
 
     def _load(self, read: Read, mask: tuple[Expr, ...], place: Callable[[Affine], Expr]) -> Load:
@@ -380,13 +378,3 @@ def _wrapped(node: Expr, beyond: int) -> Expr:
 
 def _part(f: Func, part: int) -> str:
     return part_name(f.name, len(f.dtypes), part)
-
-
-def _lo(i: Interval) -> Affine:
-    assert i.lo is not None
-    return i.lo
-
-
-def _hi(i: Interval) -> Affine:
-    assert i.hi is not None
-    return i.hi

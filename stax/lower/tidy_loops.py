@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from stax.expr import build
-from stax.expr.affine import Affine, Algebra, Interval, Prover
+from stax.expr.affine import Affine, Algebra, Interval, Prover, whole
 from stax.expr.nodes import INDEX, Binary, BinaryOp, Cast, Expr, Load, Local, Select, Unary, UnaryOp
 from stax.expr.walk import rewrite_all
 from stax.loops.nodes import Allocate, Block, Carry, For, If, Let, LoopKind, Program, Stmt, Store
@@ -61,7 +61,7 @@ class Scope:
                 return self._divided(node)
             case Binary() if _position(node):
                 return self.algebra.simplify(node)
-            case Binary(op=op, left=left, right=right) if node.dtype.is_bool and _whole(left) and not node.axes:
+            case Binary(op=op, left=left, right=right) if node.dtype.is_bool and whole(left) and not node.axes:
                 return self._compared(node, op, of(left), of(right))
             case Binary(op=op, left=left, right=right) if node.dtype.is_bool:
                 return build.binary(op, left, right, node.span)
@@ -69,7 +69,7 @@ class Scope:
                 return build.negate(value)
             case Select(cond=cond, yes=yes, no=no):
                 return build.select(cond, yes, no, node.span) if build.integer(cond) is not None else node
-            case Cast(value=value) if node.dtype is INDEX and _whole(value) and not node.axes:
+            case Cast(value=value) if node.dtype is INDEX and whole(value) and not node.axes:
                 return self.algebra.simplify(value)
             case Load(mask=mask):
                 return replace(node, mask=_conjuncts(mask))
@@ -172,10 +172,6 @@ def _loop(loop: For, scope: Scope) -> Block:
 
 def _position(node: Expr) -> bool:
     return node.dtype is INDEX and not node.axes
-
-
-def _whole(node: Expr) -> bool:
-    return node.dtype.name in ("int64", "index")
 
 
 def _conjuncts(mask: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -97,19 +97,11 @@ class Expressions:
 
     def count(self, roots: Iterable[Expr]) -> Counter[int]:
         """Return how often each value is an operand or a root, a value's operands being counted once."""
-        kept = list(roots)
-        uses = Counter(self._numbers.of(root) for root in kept)
-        seen: set[int] = set()
-        for node in postorder(kept):
-            number = self._numbers.of(node)
-            if number not in seen:
-                seen.add(number)
-                uses.update(self._numbers.of(c) for c in children(node))
-        return uses
+        return self._numbers.uses(roots)
 
     def values(self, roots: Sequence[Expr], scope: Scope) -> list[Value]:
         """Return the text of each of `roots`; lines for what must be named first go to `scope`."""
-        own = self.count(roots)
+        own = self._numbers.uses(roots)
         tops = {self._numbers.of(root) for root in roots}
         done: dict[int, Value] = {}
         for node in postorder(roots):
