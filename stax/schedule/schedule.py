@@ -14,7 +14,7 @@ from stax.lang.freeze import freeze_named
 from stax.lang.func import Func
 from stax.lang.inputs import Input
 from stax.lang.var import RDom
-from stax.schedule.directives import LATER, USAGE, Line, Plain, StageRef, make, spelled_out
+from stax.schedule.directives import Line, StageRef, spelled_out
 from stax.schedule.fingerprint import fingerprint
 from stax.schedule.nest import Nest, closest
 from stax.schedule.resolve import At as At
@@ -25,6 +25,7 @@ from stax.schedule.resolve import Resolved as Resolved
 from stax.schedule.resolve import Root as Root
 from stax.schedule.resolve import resolve as resolve
 from stax.schedule.script import Program, read, show
+from stax.schedule.words import LATER, USAGE, Plain, make
 from stax.source import Span, here
 
 Named = Any

@@ -26,7 +26,8 @@ from typing import assert_never
 
 from stax.errors import ScheduleError, StaxError
 from stax.schedule import directives as said
-from stax.schedule.directives import Directive, Line, Plain, StageRef, Tail, make
+from stax.schedule.directives import Directive, Line, StageRef, Tail
+from stax.schedule.words import Plain, make
 from stax.source import Span
 
 FIRST = "# stax schedule 1"

@@ -10,8 +10,9 @@ from stax.bounds.infer import Regions
 from stax.errors import StaxError, UnsupportedError, UserError
 from stax.expr.walk import reads
 from stax.legality.check import check as prove
-from stax.schedule.directives import Line, StageRef, make, spelled_out
+from stax.schedule.directives import Line, StageRef, spelled_out
 from stax.schedule.schedule import Schedule
+from stax.schedule.words import make
 
 if TYPE_CHECKING:
     from tests.differential.compare import Outcome

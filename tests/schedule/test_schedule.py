@@ -15,10 +15,11 @@ from stax.algorithm.nodes import Func
 from stax.errors import ScheduleError, StaxError, StaxWarning, UnsupportedError
 from stax.expr.nodes import Const, Var
 from stax.lang.var import RDom
-from stax.schedule.directives import LATER, USAGE, StageRef
+from stax.schedule.directives import StageRef
 from stax.schedule.fingerprint import fingerprint
 from stax.schedule.schedule import At, Root, Schedule, Stage, resolve
 from stax.schedule.script import show_directive
+from stax.schedule.words import LATER, USAGE
 
 
 class Named:

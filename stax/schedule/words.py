@@ -1,0 +1,168 @@
+"""How directives are written: from a word and its arguments to the node, for people and for files alike."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from stax.errors import ScheduleError, UnsupportedError
+from stax.schedule import directives as said
+from stax.schedule.directives import Directive, StageRef, Tail
+from stax.source import Span
+
+USAGE = {
+    "split": "split(v, outer, inner, n, tail=)",
+    "tile": "tile((v, ...), (outer, ...), (inner, ...), (n, ...), tail=)",
+    "fuse": "fuse(outer, inner, fused)",
+    "reorder": "reorder(v, ...)",
+    "reverse": "reverse(v)",
+    "skew": "skew(v, w, factor, new=)",
+    "vectorize": "vectorize(v) or vectorize(v, n)",
+    "parallel": "parallel(v) or parallel(v, n)",
+    "unroll": "unroll(v) or unroll(v, n)",
+    "inline": "inline()",
+    "compute_root": "compute_root()",
+    "compute_at": "compute_at(g, v, store=)",
+    "store_at": "store_at(g, v)",
+    "store_root": "store_root()",
+    "fold_storage": "fold_storage(dim, n)",
+    "layout": "layout((dim, ...), pad=)",
+    "cache_read": "cache_read(name, reader, ...)",
+    "clone": "clone(name, reader, ...)",
+    "reassociate": "reassociate()",
+    "atomic": "atomic()",
+    "stream": "stream()",
+    "accumulators": "accumulators(v, n)",
+    "rfactor": "rfactor(r, u, name)",
+    "split_reduction": "split_reduction(r, n, u, name)",
+}
+"""The directives, and how each is written."""
+
+LATER = (
+    "affine", "partition", "specialize", "hoist_storage", "compute_with", "overwrite",
+    "memory", "bound", "align_bounds", "online", "prefetch", "warps", "stages",
+    "swizzle", "matrix_unit",
+)  # fmt: skip
+"""Directives of the language that this version does not know yet."""
+
+LATER_TAILS = ("round_up",)
+
+Plain: TypeAlias = "str | int | float | StageRef | tuple[Plain, ...]"
+
+
+def make(word: str, args: Sequence[Plain], named: Mapping[str, Plain], span: Span | None = None) -> Directive:
+    """Return the directive `word(*args, **named)`.
+
+    Raises UnsupportedError for one that comes later, and ScheduleError where there is no such directive or its
+    arguments are not what it takes.
+
+    >>> make("vectorize", ["x", 8], {})
+    Vectorize(var='x', n=8)
+    """
+    if word in LATER:
+        raise UnsupportedError(f"directive {word!r} comes with a later version", [(span, "here")])
+    if word not in USAGE:
+        near = difflib.get_close_matches(word, (*USAGE, *LATER), n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else None
+        raise ScheduleError(f"there is no directive {word!r}", [(span, "here")], hint=hint)
+    if word in ("vectorize", "unroll", "parallel") and "upto" in named:
+        raise UnsupportedError(f"{word}(v, upto=n) comes with a later version", [(span, "here")])
+    made = _made(word, args, dict(named), span)
+    if made is None:
+        raise ScheduleError(f"{word} is written {USAGE[word]}", [(span, "here")])
+    return made
+
+
+def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span | None) -> Directive | None:
+    match word, args, named:
+        case "split", [str(v), str(outer), str(inner), n], {**rest} if rest.keys() <= {"tail"}:
+            return said.Split(v, outer, inner, _number(n, span), _tail(rest, span), span=span)
+        case "tile", [tuple(v), tuple(outers), tuple(inners), tuple(sizes)], {**rest} if rest.keys() <= {"tail"}:
+            names = _names(v), _names(outers), _names(inners)
+            if names[0] is None or names[1] is None or names[2] is None:
+                return None
+            numbers = tuple(_number(n, span) for n in sizes)
+            return said.Tile(names[0], names[1], names[2], numbers, _tail(rest, span), span=span)
+        case "fuse", [str(outer), str(inner), str(fused)], {**rest} if not rest:
+            return said.Fuse(outer, inner, fused, span=span)
+        case "reorder", [*loops], {**rest} if not rest:
+            found = _names(loops)
+            return None if found is None else said.Reorder(found, span=span)
+        case "reverse", [str(v)], {**rest} if not rest:
+            return said.Reverse(v, span=span)
+        case "skew", [str(v), str(along), factor, *more], {**rest} if rest.keys() <= {"new"} and len(more) < 2:
+            new = more[0] if more else rest.get("new")
+            if not isinstance(new, str | None) or (more and rest):
+                return None
+            return said.Skew(v, along, _number(factor, span), new, span=span)
+        case (("vectorize" | "parallel" | "unroll"), [str(v), *number], {**rest}) if not rest and len(number) < 2:
+            n = _number(number[0], span) if number else None
+            kind = said.Vectorize if word == "vectorize" else said.Parallel if word == "parallel" else said.Unroll
+            return kind(v, n, span=span)
+        case "inline", [], {**rest} if not rest:
+            return said.Inline(span=span)
+        case "compute_root", [], {**rest} if not rest:
+            return said.ComputeRoot(span=span)
+        case "store_root", [], {**rest} if not rest:
+            return said.StoreRoot(span=span)
+        case "compute_at", [str() | StageRef() as g, str(v)], {**rest} if rest.keys() <= {"store"}:
+            store = rest.get("store")
+            if store is not None and not isinstance(store, str):
+                return None
+            return said.ComputeAt(*_consumer(g), v, store, span=span)
+        case "store_at", [str() | StageRef() as g, str(v)], {**rest} if not rest:
+            return said.StoreAt(*_consumer(g), v, span=span)
+        case "fold_storage", [str(dim), n], {**rest} if not rest:
+            return said.FoldStorage(dim, _number(n, span), span=span)
+        case "layout", [tuple(order)], {**rest} if rest.keys() <= {"pad", "align"}:
+            if "align" in rest:
+                raise UnsupportedError("layout(..., align=) comes with a later version", [(span, "here")])
+            found = _names(order)
+            return None if found is None else said.Layout(found, _number(rest.get("pad", 1), span), span=span)
+        case "cache_read" | "clone", [str(name), *readers], {**rest} if not rest:
+            found = _names(readers)
+            return (
+                None
+                if found is None
+                else (said.CacheRead if word == "cache_read" else said.Clone)(name, found, span=span)
+            )
+        case "reassociate", [], {**rest} if not rest:
+            return said.Reassociate(span=span)
+        case "atomic", [], {**rest} if not rest:
+            return said.Atomic(span=span)
+        case "stream", [], {**rest} if not rest:
+            return said.Stream(span=span)
+        case "accumulators", [str(v), n], {**rest} if not rest:
+            return said.Accumulators(v, _number(n, span), span=span)
+        case "rfactor", [str(v), str(new), str(name)], {**rest} if not rest:
+            return said.Rfactor(v, new, name, span=span)
+        case "split_reduction", [str(v), n, str(new), str(name)], {**rest} if not rest:
+            return said.SplitReduction(v, _number(n, span), new, name, span=span)
+        case _:
+            return None
+
+
+def _consumer(g: str | StageRef) -> tuple[str, int | None]:
+    return (g, None) if isinstance(g, str) else (g.func, g.stage)
+
+
+def _names(found: Sequence[Plain]) -> tuple[str, ...] | None:
+    names = tuple(n for n in found if isinstance(n, str))
+    return names if len(names) == len(found) else None
+
+
+def _number(n: Plain, span: Span | None) -> int:
+    if type(n) is not int:
+        raise ScheduleError(f"a factor is an int, not {n!r}", [(span, "here")])
+    return n
+
+
+def _tail(named: Mapping[str, Plain], span: Span | None) -> Tail:
+    tail = named.get("tail", Tail.GUARD.value)
+    if tail in LATER_TAILS:
+        raise UnsupportedError(f"tail={tail!r} comes with a later version", [(span, "here")], hint='tail="guard"')
+    known = [t.value for t in Tail]
+    if tail not in known:
+        raise ScheduleError(f"there is no tail {tail!r}", [(span, "here")], [f"tails: {', '.join(known)}"])
+    return Tail(tail)
