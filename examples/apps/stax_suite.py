@@ -20,7 +20,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).res
 import apps
 
 import stax as sx
-from examples.apps import algebra, imaging, plates
+from examples.apps import algebra, imaging, layers, plates, pyramids, windows
 
 NAME = "stax"
 PROGRAMS: dict[str, Callable[[], sx.Func]] = {
@@ -28,9 +28,16 @@ PROGRAMS: dict[str, Callable[[], sx.Func]] = {
     "unsharp": imaging.unsharp,
     "harris": imaging.harris,
     "bilateral_grid": imaging.bilateral_grid,
+    "local_laplacian": pyramids.local_laplacian,
+    "interpolate": pyramids.interpolate,
+    "nl_means": windows.nl_means,
+    "max_filter": windows.max_filter,
+    "stencil_chain": windows.stencil_chain,
     "camera_pipe": lambda: imaging.camera_pipe(apps.CAM_M, apps.camera_curve(), apps.CAM_STRENGTH),
     "hist_eq": imaging.hist_eq,
     "iir_blur": imaging.iir_blur,
+    "conv_layer": layers.conv_layer,
+    "dsc": layers.dsc,
     "sgemm1024": algebra.sgemm,
     "sgemm2048": algebra.sgemm,
     "softmax": algebra.softmax,

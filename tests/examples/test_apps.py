@@ -12,6 +12,8 @@ import apps  # isort: skip  # on the path once stax_suite is imported
 
 @pytest.mark.parametrize("name", stax_suite.PROGRAMS)
 def test_the_oracle_gives_what_the_numpy_code_gives(name):
+    if name == "max_filter":
+        pytest.importorskip("scipy", reason="its NumPy code asks scipy for the largest of a run")
     app = apps.APPS[name]
     params = app.params("small")
     inputs = app.make(params)
@@ -31,6 +33,7 @@ def test_the_default_schedule_gives_the_oracles_bits(name):
         assert got.tobytes() == wanted.tobytes(), f"on {threads} threads"
 
 
-def test_an_application_that_is_not_written_has_no_variant():
-    assert stax_suite.variants("local_laplacian") == []
+def test_every_application_of_the_peers_is_written_in_stax():
+    assert set(stax_suite.PROGRAMS) == set(apps.APPS)
     assert stax_suite.variants("harris") == ["stax"]
+    assert stax_suite.variants("something else") == []
