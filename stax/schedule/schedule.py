@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from stax.algorithm.nodes import Pipeline
-from stax.errors import ScheduleError, StaxWarning, UnsupportedError
+from stax.errors import ScheduleError, StaxWarning
 from stax.lang.freeze import freeze_named
 from stax.lang.func import Func
 from stax.lang.inputs import Input
 from stax.lang.var import RDom
 from stax.schedule.directives import Line, StageRef, spelled_out
 from stax.schedule.fingerprint import fingerprint
-from stax.schedule.nest import Nest, closest
+from stax.schedule.nest import Nest
 from stax.schedule.resolve import At as At
 from stax.schedule.resolve import Inline as Inline
 from stax.schedule.resolve import Placement as Placement
@@ -25,11 +25,9 @@ from stax.schedule.resolve import Resolved as Resolved
 from stax.schedule.resolve import Root as Root
 from stax.schedule.resolve import resolve as resolve
 from stax.schedule.script import Program, read, show
-from stax.schedule.words import LATER, USAGE, Plain, make
+from stax.schedule.stage import Named, Stage
+from stax.schedule.words import LATER, USAGE, Plain
 from stax.source import Span, here
-
-Named = Any
-"""A Func, Var or RDom variable, or its name."""
 
 
 class Schedule:
@@ -123,6 +121,14 @@ class Schedule:
         """Return the loops of a stage as they stand."""
         return self._replay.nests[at]
 
+    def stage(self, func: str, stage: int, span: Span | None) -> StageRef:
+        """Return a stage; ScheduleError where the program has none such."""
+        return self._replay.stage(func, stage, span)
+
+    def is_input(self, name: str) -> bool:
+        """Return whether `name` is that of an Input."""
+        return self._replay.array(name) is not None
+
     def __getattr__(self, word: str) -> Any:
         hint = f"; s[f].{word}(...) says it of a Func" if word in USAGE or word in LATER else ""
         raise AttributeError(f"a Schedule has no {word!r}{hint}")
@@ -151,9 +157,9 @@ class Schedule:
         name = self.plain(func, span)
         if not isinstance(name, str):
             raise ScheduleError(f"a schedule takes a Func or its name, not {func!r}", [(span, "here")])
-        if self._replay.array(name) is not None:
+        if self.is_input(name):
             return Stage(self, StageRef(name))
-        return Stage(self, self._replay.stage(name, 0, span))
+        return Stage(self, self.stage(name, 0, span))
 
     def __str__(self) -> str:
         return show(_program(self.pipeline), self._replay.lines)
@@ -163,167 +169,6 @@ class Schedule:
 
     def __eq__(self, other: object) -> bool:
         return str(self) == str(other) if isinstance(other, Schedule) else NotImplemented
-
-
-class Stage:
-    """A stage of a Func under a schedule: what directives are said of. `v`, `outer`, ... are Vars or names.
-
-    >>> import stax as sx
-    >>> i, a = sx.Var("i"), sx.Input("a", sx.uint8, 1)
-    >>> r, h = sx.RDom("r", k=a.shape[0]), sx.Func("h", shape=(256,))
-    >>> h[i] = 0
-    >>> h[a[r]] += 1
-    >>> sx.Schedule(h)[h].vectorize(i, 8).update(0).unroll(r, 4)
-    <h.update(0): r.k serial, r.k.in unroll>
-    """
-
-    __slots__ = ("at", "schedule")
-
-    def __init__(self, schedule: Schedule, at: StageRef) -> None:
-        self.schedule, self.at = schedule, at
-
-    def update(self, k: int) -> Stage:
-        """Return update `k` of the same Func, counted from 0."""
-        span = here()
-        number = self.schedule.plain(k, span)
-        if type(number) is not int or number < 0:
-            raise ScheduleError(f"updates are counted from 0, not {k!r}", [(span, "here")])
-        return Stage(self.schedule, self.schedule._replay.stage(self.at.func, number + 1, span))  # pyright: ignore[reportPrivateUsage]
-
-    def split(self, v: Named, outer: Named, inner: Named, n: int, *, tail: str = "guard") -> Stage:
-        """Make of loop `v` a loop `outer` over a loop `inner` of `n` steps.
-
-        tail: what happens to the iterations that do not fill `n`: "guard" runs those that exist, "shift" repeats some
-        of those before, "predicate" masks lanes.
-        """
-        return self._say("split", v, outer, inner, n, tail=tail)
-
-    def tile(
-        self, vars: Sequence[Named], outers: Sequence[Named], inners: Sequence[Named], sizes: Sequence[int], *,
-        tail: str = "guard",
-    ) -> Stage:  # fmt: skip
-        """Split each of `vars` by its size, and put all outer loops outside all inner ones."""
-        return self._say("tile", vars, outers, inners, sizes, tail=tail)
-
-    def fuse(self, outer: Named, inner: Named, fused: Named) -> Stage:
-        """Make one loop of `outer` and the loop `inner` directly inside it."""
-        return self._say("fuse", outer, inner, fused)
-
-    def reorder(self, *loops: Named) -> Stage:
-        """Let `loops`, outermost first, take among them the places that they hold."""
-        return self._say("reorder", *loops)
-
-    def reverse(self, v: Named) -> Stage:
-        """Run the iterations of `v` from the last to the first."""
-        return self._say("reverse", v)
-
-    def skew(self, v: Named, w: Named, factor: int, new: Named | None = None) -> Stage:
-        """Make of loop `v` a loop that counts `v + factor * w`, called `new`, or `v` as before.
-
-        What `v` reads an iteration of `w` earlier and up to `factor` further on then comes first, so that the two may
-        be tiled or interchanged.
-        """
-        return self._say("skew", v, w, factor, new=new)
-
-    def vectorize(self, v: Named, n: int | None = None, *, upto: int | None = None) -> Stage:
-        """Run the iterations of `v` as lanes in step; with `n`, split `v` by `n` and do so with the inner `v.in`."""
-        return self._say("vectorize", v, *(() if n is None else (n,)), upto=upto)
-
-    def parallel(self, v: Named, n: int | None = None) -> Stage:
-        """Run the iterations of `v` by independent workers; with `n`, in runs of `n`: the inner loop is `v.in`."""
-        return self._say("parallel", v, *(() if n is None else (n,)))
-
-    def unroll(self, v: Named, n: int | None = None) -> Stage:
-        """Write out the iterations of `v`; with `n`, split `v` by `n` and do so with the inner `v.in`."""
-        return self._say("unroll", v, *(() if n is None else (n,)))
-
-    def inline(self) -> Stage:
-        """Compute the Func wherever it is read."""
-        return self._say("inline")
-
-    def compute_root(self) -> Stage:
-        """Compute the Func whole, before its readers."""
-        return self._say("compute_root")
-
-    def compute_at(self, g: Any, v: Named, *, store: Named | None = None) -> Stage:
-        """Compute the Func in each iteration of loop `v` of `g`, and keep it from loop `store` of `g` on.
-
-        g: a Func or its name, for the stage of it that reads this one, or a stage such as `s[g].update(0)`.
-        """
-        return self._say("compute_at", g, v, store=store)
-
-    def store_at(self, g: Any, v: Named) -> Stage:
-        """Keep the values for as long as an iteration of loop `v` of `g` lasts."""
-        return self._say("store_at", g, v)
-
-    def store_root(self) -> Stage:
-        """Keep the values for as long as the kernel runs."""
-        return self._say("store_root")
-
-    def fold_storage(self, dim: Named, n: int) -> Stage:
-        """Keep `n` values of the Func along `dim`: each takes the place of the one `n` before it.
-
-        Refused unless it is proved that nothing reads a value that another has replaced.
-        """
-        return self._say("fold_storage", dim, n)
-
-    def layout(self, order: Sequence[Named], *, pad: int = 1) -> Stage:
-        """Keep the values with the dims in `order`, outermost first, the last one's extent a multiple of `pad`."""
-        return self._say("layout", tuple(order), pad=None if pad == 1 else pad)
-
-    def cache_read(self, name: str, *readers: Named) -> Stage:
-        """Let `readers`, or all who read it, read a new Func `name` instead, a copy; also said of an Input."""
-        return self._say("cache_read", name, *readers)
-
-    def clone(self, name: str, *readers: Named) -> Stage:
-        """Let `readers` read a new Func `name` instead, which is computed as this one is."""
-        return self._say("clone", name, *readers)
-
-    def reassociate(self) -> Stage:
-        """Let sums of floats of this stage be taken in another order: values may differ in their last bits."""
-        return self._say("reassociate")
-
-    def atomic(self) -> Stage:
-        """Let iterations of this update meet in a cell: each combines into it, in whatever order they come."""
-        return self._say("atomic")
-
-    def stream(self) -> Stage:
-        """Store past the caches: for values that are not read again soon, where they lie in whole aligned vectors."""
-        return self._say("stream")
-
-    def accumulators(self, v: Named, n: int) -> Stage:
-        """Split the reduced loop `v` by `n`, and give each step of its inner part `v.acc` an accumulator of its own."""
-        return self._say("accumulators", v, n)
-
-    def rfactor(self, r: Named, u: Named, name: str) -> Stage:
-        """Put the results for each value of the reduced loop `r` into a new Func `name`, along its first dim `u`.
-
-        The update then combines them over `u`. `r` is a variable of the RDom, or a part of one that was split.
-        """
-        return self._say("rfactor", r, u, name)
-
-    def split_reduction(self, r: Named, n: int, u: Named, name: str) -> Stage:
-        """Reduce runs of `n` iterations of `r` in parallel: `split`, `rfactor` and `parallel`, in this order."""
-        return self._say("split_reduction", r, n, u, name)
-
-    def _say(self, word: str, *args: Any, **named: Any) -> Stage:
-        span = here()
-        plain = [self.schedule.plain(a, span) for a in args]
-        given = {k: self.schedule.plain(v, span) for k, v in named.items() if v is not None}
-        self.schedule.say(Line(self.at, make(word, plain, given, span)))
-        return self
-
-    def __getattr__(self, word: str) -> Any:
-        if word in LATER:
-            raise UnsupportedError(f"directive {word!r} comes with a later version", [(here(), "here")])
-        hint = None if word.startswith("_") else closest(word, (*USAGE, *LATER))
-        raise AttributeError(f"there is no directive {word!r}{'; ' + hint if hint else ''}")
-
-    def __repr__(self) -> str:
-        if self.schedule._replay.array(self.at.func) is not None:  # pyright: ignore[reportPrivateUsage]
-            return f"<{self.at}: an Input>"
-        loops = ", ".join(f"{loop.name} {loop.kind.value}" for loop in self.schedule.nest(self.at).loops)
-        return f"<{self.at}: {loops}>"
 
 
 def _frozen(outputs: Any) -> tuple[Pipeline, Mapping[int, str]]:
