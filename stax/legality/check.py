@@ -12,15 +12,17 @@ from stax.algorithm.combine import combine
 from stax.algorithm.inline import inline
 from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, accesses, at_data, kept_inside
-from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name, stage_ranges
+from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name
 from stax.errors import LegalityError, ScheduleError, UnsupportedError
 from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
 from stax.expr.show import show
 from stax.legality.combining import Combining, combining
 from stax.legality.fold import check_fold, fold_of_itself
 from stax.legality.order import check_order
+from stax.legality.overwrite import Overwriting
 from stax.legality.remedy import remedy
 from stax.legality.slide import Slide, at_first, names_of, slide
+from stax.legality.within import Path, Within
 from stax.legality.witness import Clashed
 from stax.loops.nodes import LoopKind
 from stax.poly.clash import Proofs
@@ -45,7 +47,6 @@ from stax.source import Span
 
 MOST_LANES = 256
 MOST_COPIES = 256
-Path = tuple[tuple[StageRef, int], ...]
 
 
 def check(
@@ -75,7 +76,8 @@ def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError, kn
     hint, places = error.hint, list(error.places)
     for k in reversed(range(len(said))):
         if legal(said[:k]):
-            places.insert(0, (said[k].directive.span, "asked for here"))
+            span = said[k].directive.span
+            places = [(span, "asked for here"), *(p for p in places if p[0] != span)]
             if isinstance(error, Clashed):
                 hint = remedy(said, k, error, legal) or hint
             break
@@ -122,6 +124,7 @@ class _Check:
         self.placed: dict[str, Placed] = {}
         self.paths: dict[str, Path] = {}
         self.points: dict[StageRef, Points] = {}
+        self.within = Within(self.context, self.placed, self.paths, self.points)
         self.taken: set[str] = set()
         self.combining: dict[StageRef, Combining] = {}
         self.carried: dict[str, list[str]] = {}
@@ -156,11 +159,12 @@ class _Check:
         for group in self.pipeline.groups:
             for name in group:
                 self._steps_first(self.pipeline.func(name))
+        over = Overwriting(self.pipeline, self.resolved, self.regions, self.within, self.proofs).stored()
         return Legal(
             self.pipeline, self.resolved, self.regions, self.placed, self.points,
             {ref: how.apart for ref, how in self.combining.items() if how.apart},
             {ref: how.how.op for ref, how in self.combining.items() if how.atomic},
-            self._reordered(),
+            self._reordered(), over.holders, over.checks,
         )  # fmt: skip
 
     def _reordered(self) -> tuple[Reordered, ...]:
@@ -186,7 +190,7 @@ class _Check:
             self.placed[f.name], self.paths[f.name] = Placed(None, None, box, box, box, (None,) * len(f.dims)), ()
             return
         compute = self._level(place.consumer, place.loop)
-        path = self._path(compute)
+        path = self.within.path(compute)
         for stage, at in path:
             loop = self.points[stage].loops[at].loop
             if loop.kind is LoopKind.VECTOR:
@@ -203,7 +207,7 @@ class _Check:
         store = compute if place.store is None else None
         if isinstance(place.store, tuple):
             store = self._level(*place.store)
-        kept_path = () if store is None else self._path(store)
+        kept_path = self.within.path(store)
         if path[: len(kept_path)] != kept_path:
             raise LegalityError(f"`{f.name}` is kept at a loop that is not around the one where it is computed")
         for stage, at in path[len(kept_path) :]:
@@ -231,7 +235,7 @@ class _Check:
 
     def _common(self, box: Box, other: Box, path: Path) -> Box:
         """Return what both hold of what is needed: each may hold more, as intervals are not exact."""
-        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        prover = Prover(self.algebra, self.within.loops(path), self.context.at_least)
         return tuple(
             Interval(prover.maximum(a.first, b.first), prover.minimum(a.last, b.last))
             for a, b in zip(box, other, strict=True)
@@ -241,7 +245,7 @@ class _Check:
         """Return how what is computed of `f` slides along a loop of `between`."""
         if f.updates or any(a.source == f.name for a in self.context.accesses[f.name][0]):
             return None
-        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        prover = Prover(self.algebra, self.within.loops(path), self.context.at_least)
         return slide(box, [self.points[stage].loops[at] for stage, at in between], self.algebra, prover)
 
     def _overwritten(self, f: Func, fold: FoldStorage, whole: Interval, path: Path, ranges: Ranges) -> LegalityError:
@@ -266,11 +270,17 @@ class _Check:
         placed, path, ref = self.placed[f.name], self.paths[f.name], StageRef(f.name)
         wanted = self.resolved.folds.get(f.name, ())
         found = self.context.accesses[f.name][0]
-        steps = not f.updates and any(a.source == f.name for a in found) and placed.compute == placed.store
+        shared = {*self.resolved.overwrites, *(o.target for o in self.resolved.overwrites.values())}
+        steps = (
+            f.name not in shared
+            and not f.updates
+            and any(a.source == f.name for a in found)
+            and placed.compute == placed.store
+        )
         if not wanted and not steps:
             return
         out: list[int | None] = [None] * len(f.dims)
-        ranges = self._ranges(path)
+        ranges = self.within.loops(path)
         prover = Prover(self.algebra, ranges, self.context.at_least)
         if not wanted:
             points, asked = self.points[ref], self._asked(f, path)
@@ -320,20 +330,9 @@ class _Check:
         assert at is not None
         return Level(stage, at + 1)
 
-    def _path(self, level: Level) -> Path:
-        return (*self.paths[level.stage.func], *((level.stage, k) for k in range(level.depth)))
-
-    def _ranges(self, path: Path) -> dict[str, Interval]:
-        found: dict[str, Interval] = {}
-        for stage, at in path:
-            loop = self.points[stage].loops[at]
-            first = self.algebra.of(loop.start)
-            found[loop.var.name] = Interval(first, first + self.algebra.of(loop.extent) - 1)
-        return found
-
     def _box(self, f: Func, path: Path) -> Box:
         """Return what is needed of `f` in one iteration of the loops of `path`."""
-        outer = self._ranges(path)
+        outer = self.within.loops(path)
         prover = Prover(self.algebra, outer, self.context.at_least)
         asked = self._asked(f, path)
         if any(i is not None and (i.lo is None or i.hi is None) for i in asked):
@@ -348,12 +347,12 @@ class _Check:
 
     def _asked(self, f: Func, path: Path) -> list[Interval | None]:
         """Return what the readers of `f` need of it in one iteration of the loops of `path`."""
-        outer = self._ranges(path)
+        outer = self.within.loops(path)
         prover = Prover(self.algebra, outer, self.context.at_least)
         asked: list[Interval | None] = [None] * len(f.dims)
         for reader, stage, access in self.readers.get(f.name, []):
             own = self.paths[reader.name]
-            whole = (*own, *((StageRef(reader.name, stage), k) for k in range(len(self._loops(reader, stage).loops))))
+            whole = self.within.whole(reader.name, stage)
             if whole[: len(path)] != path:
                 last, at = path[-1]
                 raise LegalityError(
@@ -362,37 +361,13 @@ class _Check:
                     [(access.read.span if access.read else None, "read here")],
                     hint=f"compute `{f.name}` further out",
                 )
-            ranges = self._reader_ranges(reader, stage, len(path) - len(own))
+            ranges = self.within.variables(reader, stage, len(path) - len(own))
             bounder = self.context.bounder(ranges, prover)
-            inner = self._ranges(whole[len(path) :])
+            inner = self.within.loops(whole[len(path) :])
             for d, index in enumerate(access.index):
-                found = self._without(bounder.interval(index, access.facts), inner, outer)
+                found = self.within.over(bounder.interval(index, access.facts), inner, outer)
                 asked[d] = hull(prover, asked[d], found)
         return asked
-
-    def _loops(self, f: Func, stage: int) -> Points:
-        return self.points[StageRef(f.name, stage)]
-
-    def _reader_ranges(self, f: Func, stage: int, depth: int) -> dict[str, Interval]:
-        of = self.algebra.of
-        if depth <= 0:
-            dims = dict(zip(f.dims, self.placed[f.name].box, strict=True))
-            return stage_ranges(f, stage, dims, self.algebra, self.context.at_least)
-        found = self._loops(f, stage)
-        ranges = {root: Interval(*map(of, found.within(root, depth))) for root in found.values}
-        missing = dict(zip(f.dims, self.placed[f.name].box, strict=True))
-        return {**{d: i for d, i in missing.items() if d not in ranges}, **ranges}
-
-    def _without(self, found: Interval, inner: Ranges, outer: Ranges) -> Interval:
-        """Return `found` over all iterations of the loops `inner`."""
-        names = list(inner)
-        for k in reversed(range(len(names))):
-            prover = Prover(self.algebra, {**outer, **{n: inner[n] for n in names[:k]}}, self.context.at_least)
-            bounder = self.context.bounder({names[k]: inner[names[k]]}, prover)
-            lo = None if found.lo is None else bounder.interval(found.lo, frozenset()).lo
-            hi = None if found.hi is None else bounder.interval(found.hi, frozenset()).hi
-            found = Interval(lo, hi)
-        return found
 
     def _nest(self, f: Func, stage: int) -> None:
         ref = StageRef(f.name, stage)

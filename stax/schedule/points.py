@@ -16,7 +16,7 @@ from stax.expr import build
 from stax.expr.nodes import Expr, Local
 from stax.expr.walk import names, substitute
 from stax.schedule.directives import Tail
-from stax.schedule.nest import Fuse, Loop, Nest, Skew, Split
+from stax.schedule.nest import Affine, Fuse, Loop, Nest, Skew, Split
 from stax.schedule.scan import Range as Root
 from stax.schedule.scan import Scan
 
@@ -89,7 +89,7 @@ def points(nest: Nest, roots: tuple[Root, ...], stage: str, backwards: frozenset
     Raises UnsupportedError where a loop would stand outside another that its own extent depends on.
     """
     locals_ = [build.local(_fresh(f"{stage}.{loop.name}", taken)) for loop in nest.loops]
-    if any(isinstance(step, Skew) for step in nest.derivations):
+    if any(isinstance(step, Skew | Affine) for step in nest.derivations):
         return _skewed(nest, roots, locals_, stage, backwards)
     tree = _Tree(nest, roots, locals_, stage)
     down = [
@@ -135,6 +135,9 @@ def _downwards(nest: Nest, backwards: frozenset[str]) -> set[str]:
             case Skew(parent=parent, new=new):
                 if parent in down:
                     down = down - {parent} | {new}
+            case Affine(parents=parents, new=new):
+                turned = {made for parent, made in zip(parents, new, strict=True) if parent in down}
+                down = down - set(parents) | turned
             case Fuse():
                 pass
     return down
@@ -167,7 +170,7 @@ class _Tree:
                     alive[step.fused] = fused
                     for one in pair:
                         self.used[one] = (step, (*pair, fused))
-                case Skew():
+                case Skew() | Affine():
                     raise AssertionError("`Scan` has the loops of skewed nests")
         self.final = [alive[loop.name] for loop in nest.loops]
         self.locals = locals_
