@@ -212,7 +212,7 @@ def _kernel(
     def elsewhere() -> Kernel:
         return _kernel(replace(pipeline, origins=True), schedule, target, options, strict, require)
 
-    taken = signature(pipeline, regions, legal)
+    taken = signature(pipeline, regions)
     plain = plain_facts(taken, program)
     return Kernel(
         Build(
@@ -225,7 +225,7 @@ def _kernel(
             threads=options.threads or threads_of(machine),
             strict_native=strict,
             symbols=symbols,
-            elsewhere=None if pipeline.origins or taken.overwritten else elsewhere,
+            elsewhere=None if pipeline.origins else elsewhere,
             pixels=pixels(program),
             packed=plain.packed,
         )
@@ -263,7 +263,7 @@ def plain_facts(taken: Signature, program: Program) -> Facts:
     return Facts(names, names, frozenset((name, n) for name, n in channels.items() if 1 < n <= MOST_CHANNELS))
 
 
-def signature(pipeline: Pipeline, regions: Regions, legal: Legal) -> Signature:
+def signature(pipeline: Pipeline, regions: Regions) -> Signature:
     """Return what the kernel takes and gives, and what a call checks."""
     outputs = tuple(
         Output(f.name, f.dtypes, regions.shapes[f.name], f.dims, _origin(pipeline, f), f.span)
@@ -271,7 +271,6 @@ def signature(pipeline: Pipeline, regions: Regions, legal: Legal) -> Signature:
     )
     checks = [_size_check(c) for c in regions.agreements]
     checks += [_read_check(c) for c in regions.checks]
-    checks += [_read_check(c) for c in legal.checks]
     checks += [_fixed_check(*one) for one in regions.fixed]
     return Signature(
         pipeline.inputs,
@@ -281,7 +280,6 @@ def signature(pipeline: Pipeline, regions: Regions, legal: Legal) -> Signature:
         pipeline.arguments,
         tuple(checks),
         pipeline.outputs[0],
-        tuple((i.name, legal.holders[i.name]) for i in pipeline.inputs if i.name in legal.holders),
     )
 
 

@@ -53,11 +53,12 @@ def interpret(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stored:
-    """An array with its origin; `done` are the cells that have a value, None where all have."""
+    """An array with its origin; `done` are the cells that have a value, `there` those of its domain; None is all."""
 
     parts: list[Array]
     low: tuple[int, ...]
     done: Array | None = None
+    there: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,12 +172,21 @@ class _Run:
         box = self.boxes[func.name]
         shape = tuple(max(0, hi - lo + 1) for lo, hi in box)
         parts = [np.full(shape, _poison(dtype), dtype.dtype) for dtype in func.dtypes]
-        self.stored[func.name] = _Stored(parts, tuple(lo for lo, _ in box), np.zeros(shape, np.bool_))
+        there: Mask = None
+        if func.where is not None:
+            rank = len(box)
+            names = {
+                d: _along(np.arange(lo, hi + 1), k, rank)
+                for k, (d, (lo, hi)) in enumerate(zip(func.dims, box, strict=True))
+            }
+            (there,) = evaluate((func.where,), lambda node: self.leaf(node, names))
+            there = np.broadcast_to(there, shape)
+        self.stored[func.name] = _Stored(parts, tuple(lo for lo, _ in box), np.zeros(shape, np.bool_), there)
 
     def finish(self, func: Func) -> None:
         """Take all cells of a Func as computed."""
         kept = self.stored[func.name]
-        self.stored[func.name] = _Stored(kept.parts, kept.low)
+        self.stored[func.name] = _Stored(kept.parts, kept.low, None, kept.there)
 
     def run(self, stage: _Stage, step: int | None) -> None:
         """Run one stage, with dim 0 at `step` alone where it is given."""
@@ -346,6 +356,8 @@ class _Batch:
                 self.outside(node, index, None)
             if done is not None and not done[tuple(at)].all():
                 raise self.error(node, "before it is computed")
+            if kept.there is not None and not kept.there[tuple(at)].all():
+                raise self.error(node, "outside its domain")
             return np.asarray(array[tuple(at)])
         if any(np.any(mask & ((i < 0) | (i >= n))) for i, n in zip(at, array.shape, strict=True)):
             self.outside(node, index, mask)
@@ -356,6 +368,8 @@ class _Batch:
         near = tuple(np.clip(i, 0, n - 1) for i, n in zip(at, array.shape, strict=True))
         if done is not None and not np.all(done[near] | ~mask):
             raise self.error(node, "before it is computed")
+        if kept.there is not None and not np.all(kept.there[near] | ~mask):
+            raise self.error(node, "outside its domain")
         return np.where(mask, array[near], poison)
 
     def outside(self, node: Read, index: list[Array], mask: Mask) -> None:

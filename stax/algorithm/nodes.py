@@ -79,7 +79,8 @@ class Func:
     """Values over indices. Stage 0 is `values`, one expression a part over `dims`; stage k + 1 is `updates[k]`.
 
     `shape` holds, per dim, None or the declared extent: its box is then 0 <= dim < extent. `backwards` are the dims
-    that a recurrence must run downwards. `fp` is strict, default or fast.
+    that a recurrence must run downwards. `fp` is strict, default or fast. `where`, a conjunction of comparisons of
+    positions, says which cells there are: the values are 0 elsewhere, where none of them is read.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Func:
     backwards: frozenset[str] = frozenset()
     fp: str = "default"
     span: Span | None = field(default=None, repr=False)
+    where: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

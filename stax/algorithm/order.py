@@ -11,11 +11,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from stax.algorithm.domain import fixed_dims, inner_values
 from stax.algorithm.nodes import Func
 from stax.errors import DefinitionError, UnsupportedError
 from stax.expr import walk
 from stax.expr.affine import Affine, Algebra
-from stax.expr.nodes import Binary, BinaryOp, Cast, Expr, Param, Read, Select, Size, Var
+from stax.expr.nodes import Cast, Expr, Param, Read, Select, Size, Var
 
 Limits = Mapping[str, tuple[float, float]]
 """What is known of Params, by name: the least and the greatest value."""
@@ -115,37 +116,23 @@ def order_group(funcs: Sequence[Func], limits: Limits) -> list[Func]:
 
 def _steps(func: Func, sources: set[str], algebra: Algebra) -> Iterator[Step]:
     """Yield the reads of `sources` by the definition of `func`."""
-    for root in func.values:
-        for part, known, main in _arms(root, set(func.dims)):
+    for root in inner_values(func):
+        for part, known, main in _arms(root, func.dims):
             for r in walk.reads([part]):
                 if r.source in sources:
                     own = (algebra.of(known.get(d, Var(r.index[0].dtype, d))) for d in func.dims)
                     yield Step(r, tuple(algebra.of(i) - o for i, o in zip(r.index, own, strict=False)), main)
 
 
-def _arms(root: Expr, dims: set[str]) -> Iterator[tuple[Expr, dict[str, Expr], bool]]:
+def _arms(root: Expr, dims: Sequence[str]) -> Iterator[tuple[Expr, dict[str, Expr], bool]]:
     """Yield the start values of a definition with the dims they fix, then the rest."""
     while isinstance(root, Select):
-        fixed = _fixed(root.cond, dims)
+        fixed = fixed_dims(root.cond, dims)
         if fixed is None:
             break
         yield root.yes, fixed, False
         root = root.no
     yield root, {}, True
-
-
-def _fixed(cond: Expr, dims: set[str]) -> dict[str, Expr] | None:
-    fixed: dict[str, Expr] = {}
-    stack = [cond]
-    while stack:
-        match stack.pop():
-            case Binary(op=BinaryOp.AND, left=left, right=right):
-                stack += [left, right]
-            case Binary(op=BinaryOp.EQ, left=Var(name=name), right=right) if name in dims:
-                fixed[name] = right
-            case _:
-                return None
-    return fixed
 
 
 def least_and_greatest(a: Affine, algebra: Algebra, limits: Limits) -> tuple[float, float]:

@@ -46,6 +46,8 @@ def _func(f: Func) -> list[str]:
         head += f" shape ({', '.join('None' if e is None else _plain([e], lines)[0] for e in f.shape)})"
     if f.backwards:
         head += f" backwards {', '.join(d for d in f.dims if d in f.backwards)}"
+    if f.where is not None:
+        head += f" where {_plain([f.where], lines)[0]}"
     if f.fp != "default":
         head += f" fp {f.fp}"
     shower = Shower()

@@ -75,7 +75,7 @@ class _Check:
         dims = frozenset(f.dims)
         self.exprs(f.name, (e for e in f.shape if e is not None), frozenset())
         self._typed(f.name, f.values, f.dtypes)
-        self.exprs(f.name, f.values, dims, f)
+        self.exprs(f.name, f.values if f.where is None else (*f.values, f.where), dims, f)
         for k, u in enumerate(f.updates):
             where = f"{f.name}.update({k})"
             seen = set(dims)

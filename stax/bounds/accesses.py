@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from stax.algorithm.domain import conjuncts
 from stax.algorithm.nodes import Func, Update
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra
 from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Read, Select, Unary, UnaryOp, Var
-from stax.expr.walk import children, postorder
+from stax.expr.walk import children, names, postorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,23 @@ def accesses(func: Func, stage: int, algebra: Algebra) -> list[Access]:
     if update is not None:
         out.append(Access(func.name, stage, func.name, tuple(algebra.of(i) for i in update.index), facts, None))
     return out
+
+
+def domain_facts(f: Func, stage: int, algebra: Algebra) -> list[Fact]:
+    """Return what holds of the plain dims of a stage by the domain of its Func, in an order that is always the same."""
+    if f.where is None:
+        return []
+    plain = set(f.dims)
+    if stage:
+        index = f.updates[stage - 1].index
+        plain = {d for d, i in zip(f.dims, index, strict=True) if isinstance(i, Var) and i.name == d}
+    found = [
+        fact
+        for part in conjuncts(f.where)
+        if names((part,)) <= plain
+        for fact in conditions(part, algebra, frozenset())[0]
+    ]
+    return sorted(found, key=lambda fact: (fact.sum.terms, fact.sum.const))
 
 
 def kept_inside(found: Iterable[Access]) -> bool:

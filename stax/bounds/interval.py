@@ -1,7 +1,7 @@
 """Symbolic intervals of index expressions, over boxes of variables and under what is known of them.
 
 Method: interval arithmetic on sums in normal form, so that `x - x` is 0; a known `fact >= 0` that cancels a variable
-gives one more bound (one step of Fourier-Motzkin elimination).
+gives one more bound (one step of Fourier-Motzkin elimination, and a second one).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from stax.expr.value_range import ValueRange, of_dtype, value_ranges
 from stax.expr.walk import postorder
 
 MOST_DEPTH = 60
+MOST_FACTS = 8
 
 
 class Bounder:
@@ -36,16 +37,30 @@ class Bounder:
         """Return whether `facts` make the interval of `a` smaller."""
         return bool(facts) and self.interval(a, facts) != self._plain(a)
 
-    def _bounded(self, a: Affine, natural: Affine | None, facts: list[Affine], sign: int) -> Affine | None:
-        """Return the best lower (`sign` 1) or upper (-1) bound."""
+    def _better(self, known: Affine | None, other: Affine | None, sign: int) -> Affine | None:
+        """Return `other` where it is seen to be the better of two bounds."""
+        if known is None or other is None:
+            return other if known is None else known
+        better = self._prover.less_equal(known, other) if sign > 0 else self._prover.less_equal(other, known)
+        return other if better else known
+
+    def _bounded(
+        self, a: Affine, natural: Affine | None, facts: list[Affine], sign: int, twice: bool = True
+    ) -> Affine | None:
+        """Return the best lower (`sign` 1) or upper (-1) bound that one fact gives, or with `twice` two."""
         best = natural
         for fact in facts:
             for number, factor in a.terms:
                 other = fact.factor(number)
                 if other and (factor > 0) == (other * sign > 0):
                     # |other| * a - sign * |factor| * fact no longer has this atom, and bounds |other| * a
-                    moved = self._plain(a * abs(other) - fact * (sign * abs(factor)))
-                    found = moved.lo if sign > 0 else moved.hi
+                    moved = a * abs(other) - fact * (sign * abs(factor))
+                    plain = self._plain(moved)
+                    found = plain.lo if sign > 0 else plain.hi
+                    if twice and len(facts) <= MOST_FACTS:
+                        found = self._better(
+                            found, self._bounded(moved, found, [f for f in facts if f is not fact], sign, False), sign
+                        )
                     if found is None:
                         continue
                     if abs(other) > 1:

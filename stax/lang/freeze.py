@@ -9,12 +9,14 @@ from typing import Any, NoReturn
 
 from stax import dtypes
 from stax.algorithm import nodes
+from stax.algorithm.domain import within
 from stax.algorithm.order import order_group, order_self
 from stax.dtypes import DType
 from stax.errors import UnsupportedError
 from stax.expr import build
 from stax.expr.nodes import Binary, BinaryOp, Expr, Read, Var
 from stax.expr.number import Numbering
+from stax.expr.walk import names as names_in
 from stax.expr.walk import reads, rewrite_all
 from stax.lang.contract import contract
 from stax.lang.func import Definition, Func
@@ -186,6 +188,7 @@ class _Freezer:
         if f.extents is not None:
             shape = tuple(None if e is None else self._integers((e,), self._context(f))[0] for e in f.extents)
         self.made[id(f)] = []
+        where = self._where(f)
         whole = _whole(f)
         updates: list[nodes.Update] = []
         if whole is not None:
@@ -200,8 +203,16 @@ class _Freezer:
                 values = tuple(build.select(cond, c, v) for c, v in zip(chosen, values, strict=True))
         updates += [self._update(f, u, dims, types, fp) for u in map(Definition.anew, f.updates)]
         made = nodes.Func(name, dims, types, values, tuple(updates), shape, frozenset(), fp, f.pure.span)
+        made = within(made, where) if where is not None else made
         recurs = any(r.owner is f for d in (*f.starts, f.pure) for r in d.scan.reads)
         self.frozen[name] = order_self(made, self.limits) if recurs else made
+
+    def _where(self, f: Func) -> Expr | None:
+        """Return the domain of `f` where it has one that is not everything."""
+        if f.domain is None:
+            return None
+        (where,) = resolve([(f.domain, dtypes.bool_)], self._context(f))
+        return None if build.integer(where) == 1 else where
 
     def _stage(
         self, f: Func, d: Definition, dims: tuple[str, ...], types: tuple[DType, ...], fp: str
@@ -284,7 +295,10 @@ class _Freezer:
             found = self.instances[key] = self._name(base)
             step = replace(step, values=_called(step.values, found))
             none = (None,) * len(dims)
-            self.frozen[found] = nodes.Func(found, dims, r.dtypes, values, (step,), none, frozenset(), fp, r.span)
+            made = nodes.Func(found, dims, r.dtypes, values, (step,), none, frozenset(), fp, r.span)
+            where = self._where(f)
+            inside = where is not None and names_in([where]) <= set(dims)
+            self.frozen[found] = within(made, where) if inside and where is not None else made
             self.made[id(f)].append(found)
         return found
 
@@ -374,7 +388,7 @@ def _reachable(
         if f.pure is None:
             _undefined(f)
         found: dict[int, Func] = {}
-        extents = scan(e for e in f.extents or () if e is not None)
+        extents = scan(e for e in (*(f.extents or ()), f.domain) if e is not None)
         for s in (*(d.scan for d in (*f.starts, f.pure, *f.updates)), extents):
             used.update(s.params)
             for key, owner in s.owners.items():

@@ -10,10 +10,11 @@ from typing import Any, Literal, NoReturn
 
 from stax.algorithm.nodes import MARK
 from stax.dtypes import DType
-from stax.errors import StaxWarning, UnsupportedError
+from stax.errors import StaxWarning
 from stax.expr.nodes import Cast, Const, Expr, Var
 from stax.expr.number import Numbering
 from stax.lang import index as indices
+from stax.lang.domain import domain_of
 from stax.lang.promote import converts, index_of, join
 from stax.lang.scan import Scan, close_reads, scan
 from stax.lang.terms import (
@@ -64,8 +65,9 @@ class Func(Indexed):
     """Values over indices: `f[y, x] = e` says what they are, later lines with other indices change them in order.
 
     `dtype` (a tuple of them for a Func of tuples) and `shape` are declared where they cannot be seen: by a recurrence,
-    or for an output. Entries of `shape` are None, ints, Params, sizes, and sums of those. `fp` is "strict", "default"
-    or "fast", and wins over the kernel's.
+    or for an output. Entries of `shape` are None, ints, Params, sizes, and sums of those. `where` is a function of the
+    indices that says which cells there are, such as `lambda y, x: x <= y`: loops run over those alone, a read of
+    another one is refused, and it is 0 in an output. `fp` is "strict", "default" or "fast", and wins over the kernel's.
 
     >>> import stax as sx
     >>> y, x = sx.vars("y x")
@@ -86,11 +88,13 @@ class Func(Indexed):
     ) -> None:
         if not isinstance(name, str) or not name or MARK in name:  # pyright: ignore[reportUnnecessaryIsInstance]
             refuse(f"{name!r} is no name of a Func", hint=f"a name is text without `{MARK}`")
-        if where is not None:
-            refuse("Func(where=) is not supported yet", kind=UnsupportedError, hint="use sx.select in the definition")
+        if where is not None and not callable(where):
+            refuse(f"`where` of `{name}` is {where!r:.40}", hint="where=lambda y, x: x <= y, of all its dims")
         if fp not in (None, "strict", "default", "fast"):
             refuse(f"fp is {fp!r}", hint='it is "strict", "default" or "fast"')
         self.name, self.fp, self.span, self.serial = name, fp, here(), next(serials)
+        self._where = where
+        self.domain: Expr | None = None
         self.declared: tuple[DType, ...] | None = None
         if dtype is not None:
             self.declared = tuple(scalar_type(t) for t in as_tuple(dtype))
@@ -283,6 +287,9 @@ class Func(Indexed):
         self._known_vars(left, found, span)
         if self.extents is not None and len(self.extents) != len(left):
             refuse(f"`{self.name}` has {len(left)} dims, and a declared shape of {len(self.extents)}")
+        if self._where is not None:
+            names = [p.name for p in left if isinstance(p, Var)]
+            self.domain = domain_of(self._where, names, self.name, self.span)
         self._take(values, span)
         self._mark(found, span)
 

@@ -10,19 +10,20 @@ from dataclasses import replace
 
 from stax.algorithm.combine import combine
 from stax.algorithm.inline import inline
+from stax.algorithm.keep import Kept, keeps
 from stax.algorithm.nodes import Func, Pipeline
-from stax.bounds.accesses import Access, accesses, at_data, kept_inside
-from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name
+from stax.bounds.accesses import Access, accesses, at_data, domain_facts, kept_inside
+from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name, stage_ranges
 from stax.errors import LegalityError, ScheduleError, UnsupportedError
 from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
+from stax.expr.nodes import Expr
 from stax.expr.show import show
 from stax.legality.combining import Combining, combining
-from stax.legality.fold import check_fold, fold_of_itself
+from stax.legality.domain import check_domains
+from stax.legality.fold import Step, Storage, check_fold
 from stax.legality.order import check_order
-from stax.legality.overwrite import Overwriting
 from stax.legality.remedy import remedy
 from stax.legality.slide import Slide, at_first, names_of, slide
-from stax.legality.within import Path, Within
 from stax.legality.witness import Clashed
 from stax.loops.nodes import LoopKind
 from stax.poly.clash import Proofs
@@ -47,6 +48,7 @@ from stax.source import Span
 
 MOST_LANES = 256
 MOST_COPIES = 256
+Path = tuple[tuple[StageRef, int], ...]
 
 
 def check(
@@ -76,8 +78,7 @@ def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError, kn
     hint, places = error.hint, list(error.places)
     for k in reversed(range(len(said))):
         if legal(said[:k]):
-            span = said[k].directive.span
-            places = [(span, "asked for here"), *(p for p in places if p[0] != span)]
+            places.insert(0, (said[k].directive.span, "asked for here"))
             if isinstance(error, Clashed):
                 hint = remedy(said, k, error, legal) or hint
             break
@@ -88,6 +89,9 @@ def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None, 
     resolved = resolve(pipeline, complete(rewritten(pipeline, said), said))
     if resolved.pipeline is not pipeline:
         pipeline, regions = resolved.pipeline, None
+    if any(f.where is not None for f in pipeline.funcs):
+        regions = regions or infer(pipeline)
+        check_domains(pipeline, regions)
     gone = frozenset(name for name, p in resolved.placements.items() if isinstance(p, Inline))
     _inline_keeps_reads_inside(pipeline, gone)
     smaller = inline(pipeline, gone)
@@ -124,10 +128,10 @@ class _Check:
         self.placed: dict[str, Placed] = {}
         self.paths: dict[str, Path] = {}
         self.points: dict[StageRef, Points] = {}
-        self.within = Within(self.context, self.placed, self.paths, self.points)
         self.taken: set[str] = set()
         self.combining: dict[StageRef, Combining] = {}
         self.carried: dict[str, list[str]] = {}
+        self.kept: dict[str, Kept] = {}
         self.readers: dict[str, list[tuple[Func, int, Access]]] = {}
         for f in pipeline.funcs:
             for stage, found in enumerate(self.context.accesses[f.name]):
@@ -152,19 +156,20 @@ class _Check:
                 self._nest(f, stage)
             if f.name not in grouped and f.name not in self.pipeline.outputs:
                 self._fold(f)
-            elif f.name in self.resolved.folds:
-                what = "is an output" if f.name in self.pipeline.outputs else "reads Funcs that read it"
+            elif f.name in self.resolved.folds and f.name in self.pipeline.outputs:
                 span = self.resolved.folds[f.name][0].span
-                raise LegalityError(f"`{f.name}` {what}, so all of it is kept", [(span, "folded here")])
+                raise LegalityError(f"`{f.name}` is an output, so all of it is kept", [(span, "folded here")])
         for group in self.pipeline.groups:
             for name in group:
                 self._steps_first(self.pipeline.func(name))
-        over = Overwriting(self.pipeline, self.resolved, self.regions, self.within, self.proofs).stored()
+            for name in group:
+                if name not in self.pipeline.outputs:
+                    self._fold(self.pipeline.func(name))
         return Legal(
             self.pipeline, self.resolved, self.regions, self.placed, self.points,
             {ref: how.apart for ref, how in self.combining.items() if how.apart},
             {ref: how.how.op for ref, how in self.combining.items() if how.atomic},
-            self._reordered(), over.holders, over.checks,
+            self._reordered(), self.kept,
         )  # fmt: skip
 
     def _reordered(self) -> tuple[Reordered, ...]:
@@ -190,7 +195,7 @@ class _Check:
             self.placed[f.name], self.paths[f.name] = Placed(None, None, box, box, box, (None,) * len(f.dims)), ()
             return
         compute = self._level(place.consumer, place.loop)
-        path = self.within.path(compute)
+        path = self._path(compute)
         for stage, at in path:
             loop = self.points[stage].loops[at].loop
             if loop.kind is LoopKind.VECTOR:
@@ -207,7 +212,7 @@ class _Check:
         store = compute if place.store is None else None
         if isinstance(place.store, tuple):
             store = self._level(*place.store)
-        kept_path = self.within.path(store)
+        kept_path = () if store is None else self._path(store)
         if path[: len(kept_path)] != kept_path:
             raise LegalityError(f"`{f.name}` is kept at a loop that is not around the one where it is computed")
         for stage, at in path[len(kept_path) :]:
@@ -235,7 +240,7 @@ class _Check:
 
     def _common(self, box: Box, other: Box, path: Path) -> Box:
         """Return what both hold of what is needed: each may hold more, as intervals are not exact."""
-        prover = Prover(self.algebra, self.within.loops(path), self.context.at_least)
+        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
         return tuple(
             Interval(prover.maximum(a.first, b.first), prover.minimum(a.last, b.last))
             for a, b in zip(box, other, strict=True)
@@ -245,7 +250,7 @@ class _Check:
         """Return how what is computed of `f` slides along a loop of `between`."""
         if f.updates or any(a.source == f.name for a in self.context.accesses[f.name][0]):
             return None
-        prover = Prover(self.algebra, self.within.loops(path), self.context.at_least)
+        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
         return slide(box, [self.points[stage].loops[at] for stage, at in between], self.algebra, prover)
 
     def _overwritten(self, f: Func, fold: FoldStorage, whole: Interval, path: Path, ranges: Ranges) -> LegalityError:
@@ -269,38 +274,56 @@ class _Check:
         """Fold the storage of `f` as the schedule says, or where it is seen that it may be; refuse to keep too few."""
         placed, path, ref = self.placed[f.name], self.paths[f.name], StageRef(f.name)
         wanted = self.resolved.folds.get(f.name, ())
-        found = self.context.accesses[f.name][0]
-        shared = {*self.resolved.overwrites, *(o.target for o in self.resolved.overwrites.values())}
-        steps = (
-            f.name not in shared
-            and not f.updates
-            and any(a.source == f.name for a in found)
-            and placed.compute == placed.store
-        )
+        grouped = any(f.name in group for group in self.pipeline.groups)
+        recurs = grouped or any(a.source == f.name for a in self.context.accesses[f.name][0])
+        steps = not f.updates and recurs and placed.compute == placed.store
         if not wanted and not steps:
             return
+        storage = self._storage(f, path)
         out: list[int | None] = [None] * len(f.dims)
-        ranges = self.within.loops(path)
-        prover = Prover(self.algebra, ranges, self.context.at_least)
         if not wanted:
-            points, asked = self.points[ref], self._asked(f, path)
-            own = fold_of_itself(f, points, found, asked, placed.box, prover, self.algebra)
+            own = storage.found()
             if own is not None:
                 out[own[0]] = own[1]
         proved = False
         for fold in wanted:
             d = f.dims.index(fold.dim)
             out[d] = fold.n
-            if self._all_kept(f, fold, placed.box[d], prover):
+            if self._all_kept(f, fold, placed.box[d], storage.prover):
                 continue
             if not steps or proved:
-                raise self._overwritten(f, fold, placed.box[d], path, ranges)
+                raise self._overwritten(f, fold, placed.box[d], path, self._ranges(path))
             proved = True
-            check_fold(
-                f, (d, fold.n), self.resolved.nests[ref], self.points[ref], found, self._asked(f, path), placed.box,
-                prover, self.algebra, self.context.at_least, self.proofs,
-            )  # fmt: skip
+            found = self.context.accesses[f.name][0]
+            check_fold(storage, (d, fold.n), self.resolved.nests[ref], found, self.proofs)
         self.placed[f.name] = replace(placed, fold=tuple(out))
+        for d in (d for d, n in enumerate(out) if n == 1):
+            kept = keeps(f, d, self.algebra)
+            if kept is not None and f.name not in self.kept and not f.updates:
+                self.kept[f.name] = kept
+                self._nest(f, 0, tuple(self.algebra.expr(fact.sum) for fact in storage.what_runs(kept)))
+
+    def _storage(self, f: Func, path: Path) -> Storage:
+        """Return what is known of the storage of `f`: reads of its group are of its steps, others come after them."""
+        group = next((g for g in self.pipeline.groups if f.name in g), (f.name,))
+        steps = [
+            Step(access, self._reader_ranges(f, 0, 0), None, False)
+            for access in self.context.accesses[f.name][0]
+            if access.source == f.name
+        ]
+        outside: list[tuple[Access, Ranges]] = []
+        for reader, stage, access in self.readers.get(f.name, []):
+            ranges = self._reader_ranges(reader, stage, len(path) - len(self.paths[reader.name]))
+            if reader.name in group:
+                later = group.index(reader.name) > group.index(f.name)
+                steps.append(Step(access, ranges, reader.dims[0], later))
+            else:
+                outside.append((access, ranges))
+        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        box = self.placed[f.name].box
+        asked = self._asked(f, path, frozenset(group))
+        points_ = self.points[StageRef(f.name)]
+        return Storage(f, points_, tuple(steps), tuple(outside), tuple(asked), box, self.context, prover)
 
     def _all_kept(self, f: Func, fold: FoldStorage, whole: Interval, prover: Prover) -> bool:
         """Return whether `fold` keeps all that is needed in one iteration; refuse to lose what a later one needs."""
@@ -330,9 +353,20 @@ class _Check:
         assert at is not None
         return Level(stage, at + 1)
 
+    def _path(self, level: Level) -> Path:
+        return (*self.paths[level.stage.func], *((level.stage, k) for k in range(level.depth)))
+
+    def _ranges(self, path: Path) -> dict[str, Interval]:
+        found: dict[str, Interval] = {}
+        for stage, at in path:
+            loop = self.points[stage].loops[at]
+            first = self.algebra.of(loop.start)
+            found[loop.var.name] = Interval(first, first + self.algebra.of(loop.extent) - 1)
+        return found
+
     def _box(self, f: Func, path: Path) -> Box:
         """Return what is needed of `f` in one iteration of the loops of `path`."""
-        outer = self.within.loops(path)
+        outer = self._ranges(path)
         prover = Prover(self.algebra, outer, self.context.at_least)
         asked = self._asked(f, path)
         if any(i is not None and (i.lo is None or i.hi is None) for i in asked):
@@ -345,14 +379,16 @@ class _Check:
             )
         return box_of(self.context, f, asked, prover, outer)
 
-    def _asked(self, f: Func, path: Path) -> list[Interval | None]:
-        """Return what the readers of `f` need of it in one iteration of the loops of `path`."""
-        outer = self.within.loops(path)
+    def _asked(self, f: Func, path: Path, but: frozenset[str] = frozenset()) -> list[Interval | None]:
+        """Return what the readers of `f`, `but` for some, need of it in one iteration of the loops of `path`."""
+        outer = self._ranges(path)
         prover = Prover(self.algebra, outer, self.context.at_least)
         asked: list[Interval | None] = [None] * len(f.dims)
         for reader, stage, access in self.readers.get(f.name, []):
+            if reader.name in but:
+                continue
             own = self.paths[reader.name]
-            whole = self.within.whole(reader.name, stage)
+            whole = (*own, *((StageRef(reader.name, stage), k) for k in range(len(self._loops(reader, stage).loops))))
             if whole[: len(path)] != path:
                 last, at = path[-1]
                 raise LegalityError(
@@ -361,16 +397,43 @@ class _Check:
                     [(access.read.span if access.read else None, "read here")],
                     hint=f"compute `{f.name}` further out",
                 )
-            ranges = self.within.variables(reader, stage, len(path) - len(own))
+            ranges = self._reader_ranges(reader, stage, len(path) - len(own))
             bounder = self.context.bounder(ranges, prover)
-            inner = self.within.loops(whole[len(path) :])
+            inner = self._ranges(whole[len(path) :])
             for d, index in enumerate(access.index):
-                found = self.within.over(bounder.interval(index, access.facts), inner, outer)
+                found = self._without(bounder.interval(index, access.facts), inner, outer)
                 asked[d] = hull(prover, asked[d], found)
         return asked
 
-    def _nest(self, f: Func, stage: int) -> None:
+    def _loops(self, f: Func, stage: int) -> Points:
+        return self.points[StageRef(f.name, stage)]
+
+    def _reader_ranges(self, f: Func, stage: int, depth: int) -> dict[str, Interval]:
+        of = self.algebra.of
+        if depth <= 0:
+            dims = dict(zip(f.dims, self.placed[f.name].box, strict=True))
+            return stage_ranges(f, stage, dims, self.algebra, self.context.at_least)
+        found = self._loops(f, stage)
+        ranges = {root: Interval(*map(of, found.within(root, depth))) for root in found.values}
+        missing = dict(zip(f.dims, self.placed[f.name].box, strict=True))
+        return {**{d: i for d, i in missing.items() if d not in ranges}, **ranges}
+
+    def _without(self, found: Interval, inner: Ranges, outer: Ranges) -> Interval:
+        """Return `found` over all iterations of the loops `inner`."""
+        names = list(inner)
+        for k in reversed(range(len(names))):
+            prover = Prover(self.algebra, {**outer, **{n: inner[n] for n in names[:k]}}, self.context.at_least)
+            bounder = self.context.bounder({names[k]: inner[names[k]]}, prover)
+            lo = None if found.lo is None else bounder.interval(found.lo, frozenset()).lo
+            hi = None if found.hi is None else bounder.interval(found.hi, frozenset()).hi
+            found = Interval(lo, hi)
+        return found
+
+    def _nest(self, f: Func, stage: int, runs: tuple[Expr, ...] = ()) -> None:
+        """Find the points of a stage, where the sums `runs` are at least 0, and judge their order."""
         ref = StageRef(f.name, stage)
+        if ref in self.points:
+            self.taken -= {loop.var.name for loop in self.points[ref].loops}
         expr, of = self.algebra.expr, self.algebra.of
         roots: list[Root] = []
         nest = self.resolved.nests[ref]
@@ -379,7 +442,8 @@ class _Check:
                 roots.append(Root(dim, expr(i.first), expr(i.last - i.first + 1)))
         if stage:
             roots += [Root(r.name, expr(of(r.lo)), expr(of(r.hi) - of(r.lo))) for r in f.updates[stage - 1].domain]
-        found = points(nest, tuple(roots), str(ref), f.backwards if stage == 0 else frozenset(), self.taken)
+        inside = (*(expr(fact.sum) for fact in domain_facts(f, stage, self.algebra)), *runs)
+        found = points(nest, tuple(roots), str(ref), f.backwards if stage == 0 else frozenset(), self.taken, inside)
         self.points[ref] = found
         for loop in found.loops:
             most = {LoopKind.VECTOR: MOST_LANES, LoopKind.UNROLL: MOST_COPIES}.get(loop.loop.kind)

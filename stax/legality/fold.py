@@ -8,15 +8,19 @@ place in storage; and other Funcs read only what is there at the end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from stax.algorithm.domain import fixed_dims
+from stax.algorithm.keep import Kept, keeps
 from stax.algorithm.nodes import Func
-from stax.bounds.accesses import Access
-from stax.bounds.infer import Box
+from stax.bounds.accesses import Access, Fact, conditions, domain_facts
+from stax.bounds.infer import Box, Context
 from stax.dtypes import int64
 from stax.errors import LegalityError
-from stax.expr.affine import Algebra, Interval, Prover
-from stax.expr.nodes import Var
+from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
+from stax.expr.nodes import Expr, Read, Var
+from stax.expr.walk import names, postorder, substitute
 from stax.legality.witness import clashed, point
 from stax.loops.nodes import LoopKind
 from stax.poly.clash import Proofs, TooHard, problem
@@ -27,36 +31,219 @@ Fold = tuple[int, int]
 MOST_MORE = 8
 
 
-def fold_of_itself(
-    f: Func, points: Points, found: Sequence[Access], asked: Sequence[Interval | None], box: Box, prover: Prover,
-    algebra: Algebra,
-) -> Fold | None:  # fmt: skip
-    """Return the fold of a recurrence that needs no proof of isl, None where there is none."""
-    if f.updates or not any(a.source == f.name for a in found):
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A read of a Func from inside its step: by itself, or by a member of its group that comes before or `later`.
+
+    `time` is the dim that the other member steps.
+    """
+
+    access: Access
+    ranges: Ranges
+    time: str | None
+    later: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The storage of a recurrence: its loops, who reads it in its steps, and what other Funcs read of it at the end."""
+
+    f: Func
+    points: Points
+    steps: tuple[Step, ...]
+    outside: tuple[tuple[Access, Ranges], ...]
+    asked: tuple[Interval | None, ...]
+    box: Box
+    context: Context
+    prover: Prover
+
+    def found(self) -> Fold | None:
+        """Return the fold that needs no proof of isl, None where there is none."""
+        for d in range(len(self.f.dims)):
+            n = self.enough(d)
+            if n is not None and self.still_there((d, n)):
+                return d, n
         return None
-    for d in range(len(f.dims)):
-        n = _steps(f, d, points, found, algebra)
-        if n is not None and _still_there(f, (d, n), asked, box, prover):
-            return d, n
-    return None
+
+    def enough(self, d: int) -> int | None:
+        """Return how many cells along dim `d` suffice, where its loop is the outermost and runs in order."""
+        f, points = self.f, self.points
+        dim = f.dims[d]
+        if not points.loops or points.loops[0].loop.kind is not LoopKind.SERIAL or points.skewed:
+            return None
+        if points.leaves(dim) != frozenset({0}) or not points.in_order(dim):
+            return None
+        if sum(0 in points.leaves(other) for other in f.dims) > 1:
+            return None
+        most, moves = 1, False
+        for step in self.steps:
+            behind = self._behind(step, d)
+            if behind is None or behind < 0:
+                return None
+            moves |= behind > 0 or step.time is not None
+            free = step.time is not None and not step.later
+            most = max(most, behind if free or (behind and self._in_place(step, d)) else behind + 1)
+        return most if moves else None
+
+    def _behind(self, step: Step, d: int) -> int | None:
+        gap = self._now(step, d) - step.access.index[d]
+        gap = gap * -1 if self.f.dims[d] in self.f.backwards else gap
+        return None if gap.terms else gap.const
+
+    def _now(self, step: Step, d: int) -> Affine:
+        return self.context.algebra.of(Var(int64, self.f.dims[d] if step.time is None else step.time))
+
+    def _in_place(self, step: Step, d: int) -> bool:
+        """Return whether the cell that is read is replaced in this step by its reader, after it, or not at all."""
+        own = step.time is None
+        if own and (self._is_own(step, d) or self._ahead(step, d)):
+            return True
+        return self._untouched(step.access, step.ranges, d, self._now(step, d), own)
+
+    def _is_own(self, step: Step, d: int) -> bool:
+        names = map(self.context.algebra.name, step.access.index)
+        return all(k == d or name == dim for k, (name, dim) in enumerate(zip(names, self.f.dims, strict=True)))
+
+    def _ahead(self, step: Step, d: int) -> bool:
+        """Return whether the loops run the reader before the point whose cell it reads, lanes and threads included."""
+        f, algebra = self.f, self.context.algebra
+        moved: list[str] = []
+        for k, (dim, at) in enumerate(zip(f.dims, step.access.index, strict=True)):
+            gap = at - algebra.of(Var(int64, dim))
+            if k == d or gap == Affine(0):
+                continue
+            sign = -1 if dim in f.backwards else 1
+            if gap.terms or (not moved and gap.const * sign < 0):
+                return False
+            moved.append(dim)
+        mine = self.points.leaves(moved[0])
+        serial = all(self.points.loops[at].loop.kind in (LoopKind.SERIAL, LoopKind.UNROLL) for at in mine)
+        outside = all(max(mine) < min(self.points.leaves(other)) for other in moved[1:])
+        alone = all(not mine & self.points.leaves(other) for other in f.dims if other != moved[0])
+        return serial and outside and alone and self.points.in_order(moved[0])
+
+    def _untouched(self, access: Access, ranges: Ranges, d: int, time: Affine, own: bool, after: bool = False) -> bool:
+        """Return whether the cell of `access` is not written at `time`; with `after`, nor at any later one."""
+        algebra = self.context.algebra
+        dims = {dim: algebra.expr(i) for dim, i in zip(self.f.dims, access.index, strict=True)}
+        dims[self.f.dims[d]] = algebra.expr(time)
+        bounder = self.context.bounder(ranges, self.prover)
+        forwards = -1 if self.f.dims[d] in self.f.backwards else 1
+        now = algebra.of(Var(int64, self.f.dims[d])).terms[0][0]
+        facts = domain_facts(self.f, 0, algebra)
+        if own or after:
+            facts += self._running(d)
+        for fact in facts:
+            if after and (fact.sum.factor(now) * forwards > 0 or _hides(fact.sum, now, self.f.dims[d], algebra)):
+                continue
+            high = bounder.interval(algebra.of(substitute(algebra.expr(fact.sum), dims)), access.facts).hi
+            if high is not None and self.prover.nonnegative(high * -1 - 1):
+                return True
+        return False
+
+    def _running(self, d: int) -> list[Fact]:
+        """Return what holds of the points that compute something, those of the first step apart."""
+        algebra = self.context.algebra
+        kept = keeps(self.f, d, algebra)
+        if kept is None or not all(self._is_first(fixed_dims(start, self.f.dims) or {}, d) for start in kept.starts):
+            return []
+        return self._moving(kept)
+
+    def _moving(self, kept: Kept) -> list[Fact]:
+        """Return what holds of positions where something is computed, start values apart."""
+        algebra = self.context.algebra
+        bounder = self.context.bounder(dict(zip(self.f.dims, self.box, strict=True)), self.prover)
+        out: list[Fact] = []
+        for fact in conditions(kept.runs, algebra, frozenset())[0]:
+            if _at_data(fact.sum, algebra):
+                continue
+            if not fact.unequal:
+                out.append(fact)
+                continue
+            for ahead in (fact.sum, fact.sum * -1):  # what is never below 0, and not 0, is at least 1
+                low = bounder.interval(ahead, frozenset()).lo
+                if low is not None and self.prover.nonnegative(low):
+                    out.append(Fact(ahead - 1))
+        return sorted(out, key=lambda fact: (fact.sum.terms, fact.sum.const))
+
+    def _is_first(self, fixed: Mapping[str, Expr], d: int) -> bool:
+        """Return whether a start value is one of the first step."""
+        dim = self.f.dims[d]
+        first = self.box[d].hi if dim in self.f.backwards else self.box[d].lo
+        return dim in fixed and first is not None and self.context.algebra.of(fixed[dim]) == first
+
+    def what_runs(self, kept: Kept) -> list[Fact]:
+        """Return what holds of all points that compute something, start values included."""
+        algebra = self.context.algebra
+        ranges = dict(zip(self.f.dims, self.box, strict=True))
+        bounder = self.context.bounder(ranges, self.prover)
+
+        def everywhere(fact: Fact) -> bool:
+            for start in kept.starts:
+                fixed = fixed_dims(start, self.f.dims) or {}
+                low = bounder.interval(algebra.of(substitute(algebra.expr(fact.sum), fixed)), frozenset()).lo
+                if low is None or not self.prover.nonnegative(low):
+                    return False
+            return True
+
+        return [fact for fact in self._moving(kept) if everywhere(fact)]
+
+    def still_there(self, fold: Fold) -> bool:
+        """Return whether all that other Funcs read is among the last cells, or was not replaced after."""
+        d, n = fold
+        asked = self.asked[d]
+        if asked is not None and self._is_last(asked, fold):
+            return True
+        return all(
+            self._is_last(self.context.bounder(ranges, self.prover).interval(access.index[d], access.facts), fold)
+            or (n == 1 and self._untouched(access, ranges, d, self._next(access.index[d], d), False, True))
+            for access, ranges in self.outside
+        )
+
+    def _next(self, time: Affine, d: int) -> Affine:
+        return time + (-1 if self.f.dims[d] in self.f.backwards else 1)
+
+    def _is_last(self, wanted: Interval, fold: Fold) -> bool:
+        d, n = fold
+        whole = self.box[d]
+        if wanted.lo is None or wanted.hi is None or whole.lo is None or whole.hi is None:
+            return False
+        if self.f.dims[d] in self.f.backwards:
+            return self.prover.less_equal(wanted.hi, whole.lo + (n - 1))
+        return self.prover.less_equal(whole.hi - (n - 1), wanted.lo)
 
 
-def check_fold(
-    f: Func, fold: Fold, nest: Nest, points: Points, found: tuple[Access, ...], asked: Sequence[Interval | None],
-    box: Box, prover: Prover, algebra: Algebra, at_least: Mapping[int, int], proofs: Proofs,
-) -> None:  # fmt: skip
+def _hides(a: Affine, now: int, dim: str, algebra: Algebra) -> bool:
+    """Return whether `a` depends on the time in another way than by a multiple of it."""
+    return any(n != now and dim in names((algebra.atom(n),)) for n, _ in a.terms)
+
+
+def _at_data(a: Affine, algebra: Algebra) -> bool:
+    return any(isinstance(node, Read) for node in postorder(algebra.atom(n) for n, _ in a.terms))
+
+
+def check_fold(storage: Storage, fold: Fold, nest: Nest, found: tuple[Access, ...], proofs: Proofs) -> None:
     """Raise LegalityError where storage folded so may lose a value."""
+    f, context = storage.f, storage.context
     dim = f.dims[fold[0]]
     if f.updates:
         raise LegalityError(f"the storage of `{f.name}` cannot be folded: it has updates", [(f.span, "defined here")])
-    if not _still_there(f, fold, asked, box, prover):
+    if not storage.still_there(fold):
         raise LegalityError(
             f"the storage of `{f.name}` cannot keep {fold[1]} along `{dim}`: other Funcs read more than the last",
             [(f.span, "defined here")],
         )
-    needed = _steps(f, fold[0], points, found, algebra)
+    needed = storage.enough(fold[0])
     if needed is not None and needed <= fold[1]:
         return
+    if any(step.access.func != f.name for step in storage.steps):
+        raise LegalityError(
+            f"the storage of `{f.name}` cannot keep {fold[1]} along `{dim}`: Funcs of its group read more",
+            [(f.span, "defined here")],
+            [] if needed is None else [f"they need {needed} steps of it"],
+            None if needed is None else f"s[{f.name!r}].fold_storage({dim!r}, {needed})",
+        )
+    points, algebra, at_least = storage.points, context.algebra, context.at_least
     try:
         error = _lost(f, fold, nest, points, found, algebra, at_least, proofs)
         if error is not None:
@@ -70,36 +257,6 @@ def check_fold(
             f"whether the storage of `{f.name}` may be folded to {fold[1]} along `{dim}` was not found out",
             [(f.span, "defined here")],
         ) from None
-
-
-def _steps(f: Func, d: int, points: Points, found: Sequence[Access], algebra: Algebra) -> int | None:
-    """Return how many cells along dim `d` suffice, where its loop is the outermost and runs in order."""
-    dim = f.dims[d]
-    if not points.loops or points.loops[0].loop.kind is not LoopKind.SERIAL or points.skewed:
-        return None
-    if points.leaves(dim) != frozenset({0}) or not points.in_order(dim):
-        return None
-    if sum(0 in points.leaves(other) for other in f.dims) > 1:
-        return None
-    most = 0
-    for access in found:
-        if access.source == f.name:
-            at = algebra.of(Var(int64, dim))
-            behind = access.index[d] - at if dim in f.backwards else at - access.index[d]
-            if behind.terms or behind.const < 0:
-                return None
-            most = max(most, behind.const)
-    return most + 1 if most else None
-
-
-def _still_there(f: Func, fold: Fold, asked: Sequence[Interval | None], box: Box, prover: Prover) -> bool:
-    d, n = fold
-    wanted, whole = asked[d], box[d]
-    if wanted is None or wanted.lo is None or wanted.hi is None or whole.lo is None or whole.hi is None:
-        return False
-    if f.dims[d] in f.backwards:
-        return prover.less_equal(wanted.hi, whole.lo + (n - 1))
-    return prover.less_equal(whole.hi - (n - 1), wanted.lo)
 
 
 def _lost(

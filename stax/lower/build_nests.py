@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from stax.algorithm.domain import inner_values
 from stax.algorithm.nodes import MARK, Func, Update, origin_name, part_name
-from stax.bounds.accesses import Fact, Facts, contexts
+from stax.bounds.accesses import Fact, Facts, contexts, domain_facts
 from stax.bounds.infer import output_interval, stage_ranges
 from stax.bounds.interval import Bounder
 from stax.dtypes import bool_, int64
@@ -40,15 +41,14 @@ def build_nests(legal: Legal, name: str = "kernel") -> Program:
     builder = _Builder(legal)
     body = builder.whole()
     pipeline = legal.pipeline
-    inputs = [_argument(i.name, i.dtype.name, len(i.dims), builder.role(i.name), builder) for i in pipeline.inputs]
-    buffers = [b for b in inputs if legal.holders.get(b.name, b.name) == b.name]
+    buffers = [_argument(i.name, i.dtype.name, len(i.dims), Role.INPUT, builder) for i in pipeline.inputs]
     buffers += [_argument(t.name, t.dtype.name, t.array.ndim, Role.TABLE, builder) for t in pipeline.tables]
     for out in pipeline.outputs:
         f = pipeline.func(out)
         for part in range(len(f.dtypes)):
             shape = tuple(Size(INDEX, out, d) for d in range(len(f.dims)))
             buffers.append(Buffer(_part(f, part), f.dtypes[part], shape, Role.OUTPUT))
-    sizes = {(b.name, d): s for b in (*inputs, *buffers) for d, s in enumerate(b.shape) if isinstance(s, Size)}
+    sizes = {(b.name, d): s for b in buffers for d, s in enumerate(b.shape) if isinstance(s, Size)}
     scalars: list[Param | Size] = [Param(s.dtype, s.name) for s in pipeline.scalars]
     if pipeline.origins:
         scalars += [
@@ -97,29 +97,23 @@ class _Builder:
             for name in group:
                 if name not in self.legal.pipeline.outputs or name in self.copied:
                     stmts += self._storage(self.funcs[name])
-            stmts += self._group(group) if len(group) > 1 else self._realize(f)
+            if len(group) > 1:
+                stmts += [s for name in group for s in self._zeros(self.funcs[name])] + self._group(group)
+            else:
+                stmts += self._realize(f)
             done |= set(group)
             stmts += [s for name in group if name in self.copied for s in self._copy(self.funcs[name])]
         return Block(tuple(stmts))
-
-    def role(self, name: str) -> Role:
-        """Return what an Input is: one that is written over, and holds what others leave there, is an output too."""
-        return Role.OUTPUT if name in self.legal.holders else Role.INPUT
 
     def _own_box(self, name: str) -> tuple[Interval, ...]:
         f = self.funcs[name]
         return tuple(output_interval(self.legal.regions.context, f, d) for d in range(len(f.dims)))
 
     def _buffer(self, f: Func, part: int) -> str:
-        holder = self.legal.holders.get(f.name, f.name)
-        if holder not in self.funcs:
-            return holder
-        return _part(self.funcs[holder], part) + (f"{MARK}whole" if f.name in self.copied else "")
+        return _part(f, part) + (f"{MARK}whole" if f.name in self.copied else "")
 
     def _storage(self, f: Func) -> list[Stmt]:
         placed = self.legal.placed[f.name]
-        if self.legal.holders.get(f.name, f.name) != f.name:
-            return []
         shape = self._laid(
             f,
             tuple(
@@ -135,7 +129,7 @@ class _Builder:
 
     def _laid(self, f: Func, dims: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Return what belongs to each dim of `f` in the order in which the dims lie in memory."""
-        layout = self.legal.resolved.layouts.get(self.legal.holders.get(f.name, f.name))
+        layout = self.legal.resolved.layouts.get(f.name)
         return dims if layout is None else tuple(dims[f.dims.index(d)] for d in layout.order)
 
     def _extent(self, i: Interval) -> Affine:
@@ -156,8 +150,22 @@ class _Builder:
             out += body.stmts
         return out
 
-    def _realize(self, f: Func, skip: int = 0) -> list[Stmt]:
+    def _zeros(self, f: Func) -> list[Stmt]:
+        """Return loops that make all of an output 0, where it has cells outside its domain."""
+        if f.where is None or f.name not in self.legal.pipeline.outputs:
+            return []
         out: list[Stmt] = []
+        for part, dtype in enumerate(f.dtypes):
+            names = [build.local(f"{f.name}{MARK}zero{part}.{dim}") for dim in f.dims]
+            zero = build.const(False if dtype.is_bool else 0.0 if dtype.is_float else 0, dtype)
+            body = Block((Store(self._buffer(f, part), tuple(names), zero),))
+            for n, i in reversed(list(zip(names, self.legal.placed[f.name].kept, strict=True))):
+                body = Block((For(n, build.index(0), self.algebra.expr(self._extent(i)), LoopKind.SERIAL, body),))
+            out += body.stmts
+        return out
+
+    def _realize(self, f: Func, skip: int = 0) -> list[Stmt]:
+        out = self._zeros(f)
         for stage in range(len(f.updates) + 1):
             out += self._nest(StageRef(f.name, stage), skip if stage == 0 else 0)
         return out
@@ -165,8 +173,10 @@ class _Builder:
     def _group(self, group: tuple[str, ...]) -> list[Stmt]:
         """Return one serial loop over dim 0 of all members, each inside where it has that step."""
         step = build.local(f"{group[-1]}{MARK}step")
-        los = [self.legal.placed[n].box[0].first for n in group]
-        his = [self.legal.placed[n].box[0].last for n in group]
+        of = self.algebra.of
+        first_dims = [self.legal.points[StageRef(n, 0)].roots[0] for n in group]
+        los = [of(r.lo) for r in first_dims]
+        his = [of(r.lo) + of(r.extent) - 1 for r in first_dims]
         prover = Prover(self.algebra, {}, self.legal.regions.context.at_least)
         lo, hi = los[0], his[0]
         for a, b in zip(los[1:], his[1:], strict=True):
@@ -256,8 +266,11 @@ class _Builder:
         env = dict(found.values)
         update = f.updates[ref.stage - 1] if ref.stage else None
         index: tuple[Expr, ...] = tuple(Var(INDEX, d) for d in f.dims) if update is None else update.index
-        values = f.values if update is None else update.values
+        values = inner_values(f) if update is None else update.values
         where = [] if update is None or update.where is None else [update.where]
+        kept = self.legal.kept.get(f.name)
+        if kept is not None and update is None:
+            values, where = kept.values, [kept.needed]
         lowered = self._lowered(f, ref.stage, (*values, *index, *where), env, update)
         written = lowered[len(values) : len(values) + len(index)]
         cells = self._laid(f, tuple(map(self.algebra.expr, self._cell(f, [self.algebra.of(i) for i in written]))))
@@ -333,7 +346,7 @@ class _Builder:
 
     def _always(self, f: Func, stage: int) -> Facts:
         if not stage:
-            return frozenset()
+            return frozenset(domain_facts(f, 0, self.algebra))
         return self.legal.regions.context.accesses[f.name][stage][-1].facts
 
     def _conditions(self, facts: Facts) -> tuple[Expr, ...]:
@@ -350,10 +363,7 @@ class _Builder:
 
     def _cell(self, f: Func, index: list[Affine]) -> list[Affine]:
         """Return where in the storage of `f` its cell `index` lies."""
-        holder = self.legal.holders.get(f.name, f.name)
-        if holder not in self.funcs:
-            return index
-        placed = self.legal.placed[holder]
+        placed = self.legal.placed[f.name]
         cell = [i - box.first for i, box in zip(index, placed.kept, strict=True)]
         return [i if n is None else self.algebra.remainder(i, n) for i, n in zip(cell, placed.fold, strict=True)]
 
@@ -361,9 +371,7 @@ class _Builder:
         f = self.funcs.get(read.source)
         index = [self.algebra.of(i) for i in read.index]
         if f is None:
-            held = self.legal.holders.get(read.source, read.source)
-            name = self._buffer(self.funcs[held], 0) if held in self.funcs else held
-            return Load(read.dtype, name, tuple(map(place, index)), mask, span=read.span)
+            return Load(read.dtype, read.source, tuple(map(place, index)), mask, span=read.span)
         cells = self._laid(f, tuple(map(place, self._cell(f, index))))
         return Load(read.dtype, self._buffer(f, read.part), cells, mask, span=read.span)
 

@@ -127,8 +127,7 @@ class Kernel:
         Raises as that call would.
         """
         outputs = [name for one in self.signature.outputs for name in one.buffers]
-        held = dict(self.signature.overwritten)
-        names = frozenset((*(i.name for i in self.signature.inputs if held.get(i.name, i.name) == i.name), *outputs))
+        names = frozenset((*(one.name for one in self.signature.inputs), *outputs))
         tables = self._tables
         facts = Facts(names | tables.dense, names | tables.aligned, self._build.packed | tables.packed)
         if facts not in self._versions and self._interpreted is None:

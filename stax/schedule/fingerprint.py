@@ -27,8 +27,8 @@ def fingerprint(pipeline: Pipeline) -> str:
     roots: list[Expr] = [e for f in pipeline.inputs for e in f.sizes if e is not None]
     for f in pipeline.funcs:
         say("func", repr(f.name), f.dims, [d.name for d in f.dtypes], sorted(f.backwards), f.fp, len(f.updates))
-        say([None if e is None else "shape" for e in f.shape])
-        roots += [*(e for e in f.shape if e is not None), *f.values]
+        say([None if e is None else "shape" for e in f.shape], *(["where"] if f.where is not None else []))
+        roots += [*(e for e in (*f.shape, f.where) if e is not None), *f.values]
         for u in f.updates:
             say("update", [r.name for r in u.domain], u.where is not None)
             roots += [*u.index, *u.values, *(e for r in u.domain for e in (r.lo, r.hi))]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stax.algorithm.keep import Kept
 from stax.algorithm.nodes import Pipeline
-from stax.bounds.infer import Box, RegionCheck, Regions
+from stax.bounds.infer import Box, Regions
 from stax.expr.nodes import BinaryOp
 from stax.schedule.directives import StageRef
 from stax.schedule.points import Points
@@ -54,7 +55,7 @@ class Legal:
     `pipeline` is the program after directives that make Funcs, and after inlining; `placed` has its Funcs and `points`
     its stages. `apart` are, by stage, the places of loops whose iterations keep partial results; `atomic` the stages
     whose iterations meet in cells, and the operator that joins them. Values keep their bits but for `reordered` sums.
-    `holders` has, for Funcs and Inputs that share storage, the one whose storage it is; `checks` are for the call.
+    What is stored over the step before runs only where `kept` says that there is something to do.
     """
 
     pipeline: Pipeline
@@ -65,8 +66,7 @@ class Legal:
     apart: Mapping[StageRef, frozenset[int]]
     atomic: Mapping[StageRef, BinaryOp]
     reordered: tuple[Reordered, ...]
-    holders: Mapping[str, str]
-    checks: tuple[RegionCheck, ...]
+    kept: Mapping[str, Kept]
 
     @property
     def contract(self) -> str:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from stax.algorithm.nodes import MARK
 from stax.errors import UnsupportedError
 from stax.expr import build
-from stax.expr.nodes import Expr, Local
+from stax.expr.affine import Algebra
+from stax.expr.nodes import INDEX, Expr, Local, Var
 from stax.expr.walk import names, substitute
 from stax.schedule.directives import Tail
-from stax.schedule.nest import Affine, Fuse, Loop, Nest, Skew, Split
+from stax.schedule.nest import Fuse, Loop, Nest, Skew, Split
 from stax.schedule.scan import Range as Root
 from stax.schedule.scan import Scan
 
@@ -83,15 +84,24 @@ class Points:
         return self._tree.in_order(self._tree.roots[root])
 
 
-def points(nest: Nest, roots: tuple[Root, ...], stage: str, backwards: frozenset[str], taken: set[str]) -> Points:
+def points(
+    nest: Nest, roots: tuple[Root, ...], stage: str, backwards: frozenset[str], taken: set[str],
+    inside: tuple[Expr, ...] = (),
+) -> Points:  # fmt: skip
     """Return the points of `nest`; `stage` begins the names of its loop variables, which are added to `taken`.
 
+    Sums `inside` over Vars of roots are at least 0 at every point.
     Raises UnsupportedError where a loop would stand outside another that its own extent depends on.
     """
     locals_ = [build.local(_fresh(f"{stage}.{loop.name}", taken)) for loop in nest.loops]
-    if any(isinstance(step, Skew | Affine) for step in nest.derivations):
-        return _skewed(nest, roots, locals_, stage, backwards)
+    if any(isinstance(step, Skew) for step in nest.derivations):
+        return _skewed(nest, roots, locals_, stage, backwards, inside)
     tree = _Tree(nest, roots, locals_, stage)
+    roots, left = tree.bound(inside)
+    splits = all(isinstance(step, Split) and step.tail is Tail.GUARD for step in nest.derivations)
+    if left and splits:
+        return _skewed(nest, tree.given, locals_, stage, backwards, inside)
+    tree.settle(stage)
     down = [
         any(r in backwards and at in tree.leaves(tree.roots[r]) for r in nest.roots) for at in range(len(nest.loops))
     ]
@@ -108,14 +118,19 @@ def points(nest: Nest, roots: tuple[Root, ...], stage: str, backwards: frozenset
         )
         for at, loop in enumerate(nest.loops)
     )  # fmt: skip
-    return Points(roots, loops, {r: tree.actual(r) for r in nest.roots}, tuple(tree.guards()), tree)
+    values = {r: tree.actual(r) for r in nest.roots}
+    more = tuple(build.less_equal(build.index(0), substitute(c, values)) for c in left)
+    return Points(roots, loops, values, (*tree.guards(), *more), tree)
 
 
-def _skewed(nest: Nest, roots: tuple[Root, ...], locals_: list[Local], stage: str, backwards: frozenset[str]) -> Points:
+def _skewed(
+    nest: Nest, roots: tuple[Root, ...], locals_: list[Local], stage: str, backwards: frozenset[str],
+    inside: tuple[Expr, ...],
+) -> Points:  # fmt: skip
     """Return the points of a nest with skews: a loop runs the way of the root that it is named after, then skewed."""
     if any(isinstance(step, Split) and step.tail is not Tail.GUARD for step in nest.derivations):
         raise UnsupportedError(f"{stage}: a loop is skewed, so tails are guarded", hint='tail="guard"')
-    scan = Scan(nest, roots, locals_, stage)
+    scan = Scan(nest, roots, locals_, stage, inside)
     down = _downwards(nest, backwards)
     loops = tuple(
         Counted(loop, var, bounds.start, bounds.extent, bounds.width, (loop.name in down) != loop.reversed)
@@ -135,9 +150,6 @@ def _downwards(nest: Nest, backwards: frozenset[str]) -> set[str]:
             case Skew(parent=parent, new=new):
                 if parent in down:
                     down = down - {parent} | {new}
-            case Affine(parents=parents, new=new):
-                turned = {made for parent, made in zip(parents, new, strict=True) if parent in down}
-                down = down - set(parents) | turned
             case Fuse():
                 pass
     return down
@@ -151,6 +163,7 @@ class _Tree:
         self.used: dict[int, tuple[Split | Fuse, tuple[int, ...]]] = {}
         self._extent: dict[int, Expr] = {}
         self._count = 0
+        self.given = roots
         self._given = {r.name: r for r in roots}
         self._made: dict[int, tuple[Split, int]] = {}
         alive: dict[str, int] = {}
@@ -170,7 +183,7 @@ class _Tree:
                     alive[step.fused] = fused
                     for one in pair:
                         self.used[one] = (step, (*pair, fused))
-                case Skew() | Affine():
+                case Skew():
                     raise AssertionError("`Scan` has the loops of skewed nests")
         self.final = [alive[loop.name] for loop in nest.loops]
         self.locals = locals_
@@ -178,7 +191,37 @@ class _Tree:
         self._leaves: dict[int, frozenset[int]] = {}
         self._values: dict[int, Expr] = {}
         self._guarded: list[int] = []
-        for name in nest.roots:
+
+    def bound(self, inside: tuple[Expr, ...]) -> tuple[tuple[Root, ...], tuple[Expr, ...]]:
+        """Give roots smaller ranges, which may depend on loops outside theirs; return them, and what that leaves out.
+
+        A sum that is at least 0 bounds the one of its roots whose loops stand inside those of all others.
+        """
+        algebra, left = Algebra(), list[Expr]()
+        for cond in inside:
+            whole = algebra.of(cond)
+            used = names(algebra.atom(n) for n, _ in whole.terms) & self.roots.keys()
+            inner = [r for r in used if all(r == o or self._outside(o, r) for o in used)]
+            factor = whole.factor(algebra.of(Var(INDEX, inner[0])).terms[0][0]) if inner else 0
+            rest = whole - algebra.of(Var(INDEX, inner[0])) * factor if inner else whole
+            if not factor or inner[0] in names(algebra.atom(n) for n, _ in rest.terms):
+                left.append(cond)
+                continue
+            root = self._given[inner[0]]
+            lo, end = root.lo, build.add(root.lo, root.extent)
+            if factor > 0:
+                lo = build.maximum(lo, algebra.expr(algebra.divided(rest, factor) * -1))
+            else:
+                end = build.minimum(end, algebra.expr(algebra.divided(rest, -factor) + 1))
+            self._given[root.name] = Root(root.name, lo, algebra.simplify(build.sub(end, lo)))
+        return tuple(self._given[r.name] for r in self.given), tuple(left)
+
+    def _outside(self, one: str, other: str) -> bool:
+        return max(self.leaves(self.roots[one])) < min(self.leaves(self.roots[other]))
+
+    def settle(self, stage: str) -> None:
+        """Give every node its extent."""
+        for name in self.roots:
             self._size(name, stage)
         self._sized()
         self._movable(stage)

@@ -20,7 +20,6 @@ from stax.expr.affine import Affine, Algebra
 from stax.expr.nodes import Expr, Local
 from stax.expr.walk import names, substitute
 from stax.loops.nodes import LoopKind
-from stax.schedule.nest import Affine as Mapped
 from stax.schedule.nest import Fuse, Nest, Skew, Split
 
 MOST_CONDITIONS = 400
@@ -51,7 +50,9 @@ _Conditions = Mapping[Affine, frozenset[int]]
 class Scan:
     """The loops of a nest with skews: `bounds` of each, `values` of the roots, and the `guards` of a point."""
 
-    def __init__(self, nest: Nest, roots: Sequence[Range], locals_: Sequence[Local], stage: str) -> None:
+    def __init__(
+        self, nest: Nest, roots: Sequence[Range], locals_: Sequence[Local], stage: str, inside: Sequence[Expr] = ()
+    ) -> None:
         self.algebra = Algebra()
         self._loops = [self.algebra.of(v).terms[0][0] for v in locals_]
         self._below: dict[int, int] = {}
@@ -67,6 +68,7 @@ class Scan:
             self._starts[name] = lo
             conditions += [forms[name], extent - 1 - forms[name]]
             self.values[name] = self.algebra.expr(lo + forms[name])
+        conditions += [self._renamed(c) for c in inside]
         self._systems = self._eliminated(conditions)
         self._lanes = {
             at
@@ -116,10 +118,6 @@ class Scan:
                 case Skew(parent=parent, along=along, factor=factor, new=new):
                     whole = alive.pop(new)
                     alive[parent] = whole - alive[along] * factor
-                case Mapped(parents=parents, inverse=inverse, new=new):
-                    made = [alive.pop(n) for n in new]
-                    for parent, row in zip(parents, inverse, strict=True):
-                        alive[parent] = sum((m * f for m, f in zip(made, row, strict=True)), Affine(0))
                 case Fuse(fused=fused):
                     raise UnsupportedError(f"{stage}: loop `{fused}` is fused, and another loop skewed")
         return alive

@@ -900,18 +900,6 @@ UnsupportedError: bfloat16 is not supported yet
   hint: float32 holds all its values""",
     ),
     (
-        "a domain on a Func",
-        r"""
-sx.Func("f", where=lambda i, j: i > j)
-""",
-        r"""
-UnsupportedError: Func(where=) is not supported yet
-  program.py:1
-     1 | sx.Func("f", where=lambda i, j: i > j)
-       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ here
-  hint: use sx.select in the definition""",
-    ),
-    (
         "a Monoid that is not associative",
         r"""
 a = sx.Input("a", sx.int32, 1)
