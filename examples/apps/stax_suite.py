@@ -2,7 +2,8 @@
 
     python examples/apps/peers/run.py --suite halide,examples/apps/stax_suite.py --variants hand,stax --apps blur3x3
 
-Default schedule, `fp="default"`, never the interpreter; the output array is allocated once, as for Halide.
+Variant `stax` is the default schedule; `hand` and `hand_WORD` are the schedules `schedules/cpu/APP.stax` and
+`schedules/cpu/APP_WORD.stax`. `fp="default"`, never the interpreter; the output array is allocated once, as for Halide.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import stax as sx
 from examples.apps import algebra, imaging, layers, plates, pyramids, windows
 
 NAME = "stax"
+SCHEDULES = Path(__file__).resolve().parents[2] / "schedules" / "cpu"
+SAME = {"sgemm1024": "sgemm", "sgemm2048": "sgemm"}
 PROGRAMS: dict[str, Callable[[], sx.Func]] = {
     "blur3x3": imaging.blur3x3,
     "unsharp": imaging.unsharp,
@@ -52,7 +55,14 @@ PROGRAMS: dict[str, Callable[[], sx.Func]] = {
 
 def variants(app: str) -> list[str]:
     """Return the variants of `app`: none where it is not written in stax."""
-    return ["stax"] if app in PROGRAMS else []
+    return ["stax", *by_hand(app)] if app in PROGRAMS else []
+
+
+def by_hand(app: str) -> dict[str, Path]:
+    """Return the files with hand schedules of `app`, by the names of their variants."""
+    stem = SAME.get(app, app)
+    found = {path.stem.removeprefix(stem): path for path in sorted(SCHEDULES.glob(f"{stem}*.stax"))}
+    return {f"hand{word}": path for word, path in found.items() if word == "" or word.startswith("_")}
 
 
 def arguments(app: str, inputs: dict[str, np.ndarray], params: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +80,8 @@ def build(
     """Return a callable that runs `app` on `inputs` into one array and returns it."""
     start = time.perf_counter()
     program = PROGRAMS[app]()
-    kernel = sx.compile(program, fp="default", strict_native=True)
+    schedule = None if variant == "stax" else sx.Schedule.load(by_hand(app)[variant], program)
+    kernel = sx.compile(program, schedule, fp="default", strict_native=True)
     run = kernel.bind(**arguments(app, inputs, params or apps.APPS[app].params("full")), threads=threads)
     info = {"define_s": time.perf_counter() - start, "schedule": str(kernel.schedule)}
 

@@ -286,31 +286,37 @@ class Prover:
             return a
         return b if self.less_equal(a, b) else self._algebra.maximum(a, b)
 
-    def _prove(self, a: Affine) -> bool:
+    def _prove(self, a: Affine, waiting: frozenset[int] = frozenset()) -> bool:
+        """Return whether `a` >= 0 is proved, the atoms `waiting` being left for others to cancel."""
         self._budget -= 1
         if self._budget < 0:
             return False
         if not a.terms:
             return a.const >= 0
-        number, factor = self._next(a)
+        left_over = Affine(0, tuple(t for t in a.terms if t[0] not in waiting))
+        if not left_over.terms:
+            return False
+        number, factor = self._next(left_over)
         atom, rest, of = self._algebra.atom(number), a.without(number), self._algebra.of
         match atom:
             case Var(name=name) | Local(name=name) if name in self._ranges:
                 bound = self._ranges[name].lo if factor > 0 else self._ranges[name].hi
-                return bound is not None and self._prove(rest + bound * factor)
+                return bound is not None and self._prove(rest + bound * factor, waiting)
             case Binary(op=(BinaryOp.MIN | BinaryOp.MAX) as op, left=left, right=right):
-                arms = (self._prove(rest + of(arm) * factor) for arm in (left, right))
-                return all(arms) if (op is BinaryOp.MIN) == (factor > 0) else any(arms)
+                arms = (self._prove(rest + of(arm) * factor, waiting) for arm in (left, right))
+                if (op is BinaryOp.MIN) == (factor > 0):
+                    return all(arms)
+                return any(arms) or (bool(rest.terms) and self._prove(a, waiting | {number}))
             case Binary(op=BinaryOp.FLOORDIV, left=left, right=Const(value=int(by))) if by > 0:
                 slack = {1: 0, -1: by - 1}.get(factor, by - 1 if factor > 0 else 0)  # exact for one: all are integers
-                return self._prove(rest * by + (of(left) - slack) * factor)
+                return self._prove(rest * by + (of(left) - slack) * factor, waiting)
             case Binary(op=BinaryOp.MOD, right=Const(value=int(by))) if by > 0:
-                return self._prove(rest + (0 if factor > 0 else (by - 1) * factor))
+                return self._prove(rest + (0 if factor > 0 else (by - 1) * factor), waiting)
             case Select(yes=yes, no=no):
-                return all(self._prove(rest + of(arm) * factor) for arm in (yes, no))
+                return all(self._prove(rest + of(arm) * factor, waiting) for arm in (yes, no))
             case _:
                 low = self._low(number, atom)
-                return factor > 0 and low is not None and self._prove(rest + low * factor)
+                return factor > 0 and low is not None and self._prove(rest + low * factor, waiting)
 
     def _low(self, number: int, atom: Expr) -> int | None:
         if number in self._at_least:

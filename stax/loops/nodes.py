@@ -89,8 +89,8 @@ class For:
 
     `down` runs the same values from last to first. `width` is a constant that `extent` does not exceed, given for
     VECTOR and UNROLL. A PARALLEL loop carries nothing. With `apart`, stores of the body combine values into cells that
-    its iterations share, and each may have a partial result of its own. A VECTOR loop that is `masked` runs all of its
-    `width`, and masks the lanes that do not exist.
+    its iterations share, and each may have a partial result of its own. A `masked` VECTOR or UNROLL loop becomes code
+    for all of its `width`, which masks the iterations that do not exist.
     """
 
     var: Local

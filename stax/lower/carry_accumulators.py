@@ -7,7 +7,8 @@ before                                     after
 
 Needs: accesses whose equal positions are equal expressions (`tidy_loops`).
 Gives: the same program; where all that a loop does to a buffer is to some cells that stay where they are and apart,
-stored without a condition. A cell stored several times in an iteration is handed from store to store.
+stored under one condition that stays as it is, or none. A cell stored several times in an iteration is handed from
+store to store.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class _Cells:
             else:
                 rest.append(fresh)
         carries = tuple(
-            Carry(accs[c], Load(s.value.dtype, self.buffer, s.index, axes=s.value.axes), values[c])
+            Carry(accs[c], Load(s.value.dtype, self.buffer, s.index, s.mask, axes=s.value.axes), values[c])
             for c, s in self.stores.items()
         )
         after: list[Stmt] = [replace(s, value=accs[c]) for c, s in self.stores.items()]
@@ -98,11 +99,11 @@ class _Cells:
             if isinstance(stmt, Allocate) and stmt.buffer.name == self.buffer:
                 return False
             if isinstance(stmt, Store) and stmt.buffer == self.buffer:
-                plain = not stmt.mask and stmt.atomic is None and any(s is stmt for s in self.loop.body.stmts)
-                moves = names(stmt.index) & bound or any(isinstance(n, Load) for n in postorder(stmt.index))
-                if not plain or moves:
+                plain = stmt.atomic is None and any(s is stmt for s in self.loop.body.stmts)
+                where = (*stmt.index, *stmt.mask)
+                moves = names(where) & bound or any(isinstance(n, Load) for n in postorder(where))
+                if not plain or moves or not self._same_mask(stmt, self.stores.setdefault(self._cell(stmt), stmt)):
                     return False
-                self.stores.setdefault(self._cell(stmt), stmt)
         return True
 
     def _apart(self) -> bool:
@@ -121,9 +122,14 @@ class _Cells:
         for node in postorder(all_expressions(self.loop.body)):
             if isinstance(node, Load) and node.buffer == self.buffer:
                 store = self.stores.get(self._cell(node))
-                if node.mask or store is None or node.axes != store.value.axes:
+                if store is None or node.axes != store.value.axes or not self._same_mask(node, store):
+                    return False
+                if node.mask and node.other is not None:
                     return False
         return True
+
+    def _same_mask(self, a: Store | Load, b: Store | Load) -> bool:
+        return {self.numbering.of(m) for m in a.mask} == {self.numbering.of(m) for m in b.mask}
 
     def _without_loads(self, stmt: Stmt, values: dict[Cell, Expr]) -> Stmt:
         """Return `stmt` with each load of a cell replaced by the value it has there."""

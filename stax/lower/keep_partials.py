@@ -9,9 +9,10 @@ before                                     after
                                                for l in 0 +: 8 vector apart: f[i] = f[i] + acc[l]
 
 Loops around that name the cell, inside of one that does not, give the accumulators dims of their own: a tile of them.
+A loop that is `masked` has accumulators for all of its `width`; those of iterations that do not exist stay as they are.
 
-Needs: constant extents of VECTOR and UNROLL loops (`partition_loops`). Gives: the same sums in another order; loops
-that are still `apart` combine their lanes at once.
+Needs: constant extents of VECTOR and UNROLL loops, or `masked` ones (`partition_loops`). Gives: the same sums in
+another order; loops that are still `apart` combine their lanes at once.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class _Keeper:
         if first.var.name in cell or not reduces or any(s.kind is LoopKind.PARALLEL for s in loops):
             return None
         dims = [s for s in loops if s.var.name in cell or _apart(s)]
-        extents = [build.integer(s.extent) for s in dims]
+        extents = [_size(s) for s in dims]
         total = 1
         for n in extents:
             total *= n if n is not None else MOST_CELLS + 1
@@ -107,16 +108,23 @@ class _Keeper:
         shape = tuple(build.index(n) for n in extents)
         place = tuple(build.sub(s.var, s.start) for s in dims)
         part = Load(dtype, name, place)
+        exists = tuple(build.less(build.sub(s.var, s.start), s.extent) for s in dims if _apart(s) and _open(s))
+        whole = {id(s): _filled(s) for s in dims if _apart(s)}
+        inner = tuple(whole.get(id(s), s) for s in inner)
+        kept, dims = [whole.get(id(s), s) for s in kept], [whole.get(id(s), s) for s in dims]
 
         def rule(node: Expr) -> Expr:
-            return part if isinstance(node, Load) and node.buffer == store.buffer else node
+            if not isinstance(node, Load):
+                return node
+            return part if node.buffer == store.buffer else replace(node, mask=(*node.mask, *exists))
 
+        value = rewrite(store.value, rule)
+        for cond in exists:
+            value = build.select(cond, value, part)
         loops = [s for s in kept if isinstance(s, For)]
         parts: list[Stmt] = [Allocate(Buffer(name, dtype, shape, Role.SCRATCH))]
         parts.append(self._fresh(_nest(loops, Store(name, place, build.identity(op, dtype))), "c"))
-        parts.append(
-            _inside(inner, Block((replace(store, buffer=name, index=place, value=rewrite(store.value, rule)),)))
-        )
+        parts.append(_inside(inner, Block((replace(store, buffer=name, index=place, value=value),))))
         folded = sorted((s for s in dims if s.apart), key=lambda s: s.kind is LoopKind.VECTOR)[:-1]
         for k, one in enumerate(folded):
             gone = {id(s) for s in folded[:k]}
@@ -147,7 +155,21 @@ def _first(place: tuple[Expr, ...], dims: list[For], gone: set[int]) -> tuple[Ex
 
 
 def _apart(loop: For) -> bool:
-    return loop.apart and loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and build.integer(loop.extent) is not None
+    return loop.apart and loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and _size(loop) is not None
+
+
+def _open(loop: For) -> bool:
+    return build.integer(loop.extent) is None
+
+
+def _size(loop: For) -> int | None:
+    """Return how many accumulators the iterations of `loop` have."""
+    return loop.width if _open(loop) and loop.masked else build.integer(loop.extent)
+
+
+def _filled(loop: For) -> For:
+    """Return `loop` with all the iterations of its width."""
+    return replace(loop, extent=build.index(_size(loop) or 0), masked=False) if _open(loop) else loop
 
 
 def _spine(loop: For) -> _Spine | None:

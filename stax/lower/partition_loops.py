@@ -120,7 +120,7 @@ class _Cutter:
 
     def _fixed(self, loop: For) -> For:
         """Return `loop`, serial where its extent must be constant and is not."""
-        if loop.masked and loop.kind is LoopKind.VECTOR and loop.width is not None:
+        if loop.masked and loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and loop.width is not None:
             return loop
         open_end = loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and build.integer(loop.extent) is None
         return replace(loop, kind=LoopKind.SERIAL, width=loop.width) if open_end else loop

@@ -29,6 +29,8 @@ Array: TypeAlias = np.ndarray[Any, Any]
 _CPU_DEVICES = (1, 3, 13)
 _ENUMERATED = 1 << 20
 _OVERLAP_WORK = 10_000
+_LEAST_PLACED_BYTES = 64 << 10
+_LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -277,7 +279,7 @@ class Arguments:
             for name, dtype in zip(one.buffers, one.dtypes, strict=True):
                 if name not in outs:
                     try:
-                        made[name] = np.empty(sizes[name], dtype.dtype)
+                        made[name] = _fresh(sizes[name], dtype.dtype)
                     except (MemoryError, OverflowError, ValueError):
                         raise DeviceError(
                             f"there is no memory for output `{name}` of shape {sizes[name]} and type {dtype.name}"
@@ -312,6 +314,15 @@ def _aligned(array: Array) -> bool:
     item = array.itemsize
     steps = [stride for extent, stride in zip(array.shape, array.strides, strict=True) if extent > 1]
     return all(step % item == 0 for step in (address(array), *steps))
+
+
+def _fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return a new array; a large one begins with a line of the caches, as stores past them need."""
+    if math.prod(shape) * dtype.itemsize < _LEAST_PLACED_BYTES:
+        return np.empty(shape, dtype)
+    cells = np.empty(math.prod(shape) + _LINE_BYTES // dtype.itemsize, dtype)
+    start = -address(cells) % _LINE_BYTES // dtype.itemsize
+    return cells[start : start + math.prod(shape)].reshape(shape)
 
 
 def address(array: Array) -> int:

@@ -11,7 +11,8 @@ from stax.loops.interpret import interpret
 from stax.loops.nodes import Program
 from stax.runtime.arguments import Bound
 
-Runner: TypeAlias = Callable[[Bound, int], None]
+Runner: TypeAlias = Callable[[Bound, int], Callable[[], None]]
+"""Takes arguments and how many threads may run, and returns what runs the kernel on them, as often as it is called."""
 
 
 def interpreted(program: Program, error: StaxError) -> Runner:
@@ -21,8 +22,8 @@ def interpreted(program: Program, error: StaxError) -> Runner:
         stacklevel=5,
     )
 
-    def run(bound: Bound, threads: int) -> None:
+    def run(bound: Bound, threads: int) -> Callable[[], None]:
         sizes = {(name, dim): extent for name, shape in bound.sizes.items() for dim, extent in enumerate(shape)}
-        interpret(program, bound.arrays, bound.scalars, sizes)
+        return lambda: interpret(program, bound.arrays, bound.scalars, sizes)
 
     return run

@@ -101,7 +101,7 @@ class Kernel:
         bound = self._arguments.bind(args, named, out, shape, origin, overlap)
         self._calls += 1
         if not bound.empty:
-            self._runner(bound)(bound, count)
+            self._runner(bound)(bound, count)()
         return bound.results
 
     def bind(
@@ -119,7 +119,7 @@ class Kernel:
         """
         count = self._threads(threads)
         bound = self._arguments.bind(args, named, out, shape, origin)
-        return BoundKernel(self._runner(bound), bound, count)
+        return BoundKernel(None if bound.empty else self._runner(bound)(bound, count), bound)
 
     def prepare(self) -> None:
         """Compile the version for dense, aligned arrays now, and not at the first call.
@@ -214,13 +214,13 @@ class Kernel:
 class BoundKernel:
     """A kernel and its arguments: a call without any runs it, and returns the same output arrays each time."""
 
-    def __init__(self, run: Runner, bound: Bound, threads: int) -> None:
-        self._run, self._bound, self._threads = run, bound, threads
+    def __init__(self, run: Callable[[], None] | None, bound: Bound) -> None:
+        self._run, self._bound = run, bound
 
     def __call__(self) -> Any:
         """Run once more and return the outputs."""
-        if not self._bound.empty:
-            self._run(self._bound, self._threads)
+        if self._run is not None:
+            self._run()
         return self._bound.results
 
 
@@ -230,14 +230,19 @@ def _machine_code(signature: Signature, artifact: Artifact, symbols: Mapping[str
     types = {s.name: s.dtype for s in signature.scalars}
     words = ctypes.c_int64 * len(artifact.slots)
 
-    def run(bound: Bound, threads: int, keep: Code = code) -> None:
+    def ready(bound: Bound, threads: int, keep: Code = code) -> Callable[[], None]:
         record = (ctypes.c_int64 * 4)()
         block = words(*[_word(slot, bound, types, threads, record) for slot in artifact.slots])
-        result = entry(ctypes.addressof(block))
-        if result != 0:
-            raise _failure(signature, result, list(record))
+        at = ctypes.addressof(block)
 
-    return run
+        def run(keep: object = (keep, bound, block)) -> None:
+            result = entry(at)
+            if result != 0:
+                raise _failure(signature, result, list(record))
+
+        return run
+
+    return ready
 
 
 def _word(slot: Slot, bound: Bound, types: Mapping[str, DType], threads: int, record: ctypes.Array[Any]) -> int:

@@ -13,7 +13,7 @@ class Tail(Enum):
     """What a split does with the iterations that do not fill its factor.
 
     `GUARD` runs only those that exist; `SHIFT` moves the last run down, so that it is full and repeats some of the one
-    before; `PREDICATE` runs all lanes and masks those that do not exist.
+    before; `PREDICATE` runs all lanes, or all iterations that are written out, and masks those that do not exist.
     """
 
     GUARD = "guard"

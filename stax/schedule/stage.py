@@ -47,7 +47,7 @@ class Stage:
         """Make of loop `v` a loop `outer` over a loop `inner` of `n` steps.
 
         tail: what happens to the iterations that do not fill `n`: "guard" runs those that exist, "shift" repeats some
-        of those before, "predicate" masks lanes.
+        of those before, "predicate" masks lanes, and iterations that are written out.
         """
         return self._say("split", v, outer, inner, n, tail=tail)
 

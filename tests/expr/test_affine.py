@@ -39,3 +39,14 @@ def test_a_quotient_is_bounded_exactly() -> None:
     assert prover.nonnegative(half)
     assert prover.less_equal(half, Affine(3))
     assert not prover.less_equal(half, Affine(2))
+
+
+def test_an_extreme_waits_for_what_cancels_it() -> None:
+    """`max(n, m) - 16 * x >= 16` where `x < max(n, m) // 16`, though neither `n` nor `m` alone is large enough."""
+    algebra = Algebra()
+    n, m, x = (build.local(name) for name in ("n", "m", "x"))
+    most = algebra.of(build.maximum(n, m))
+    runs = algebra.of(build.floordiv(build.maximum(n, m), 16))
+    prover = Prover(algebra, {"x": Interval(Affine(0), runs - 1)})
+    assert prover.less_equal(Affine(16), most - algebra.of(x) * 16)
+    assert not prover.less_equal(Affine(17), most - algebra.of(x) * 16)

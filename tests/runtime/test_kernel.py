@@ -257,6 +257,16 @@ class TestBind:
         run = scaled().bind(A)
         assert run() is run()
 
+    def test_a_large_output_begins_with_a_line_of_the_caches(self) -> None:
+        """As streamed stores need; a small one is what NumPy makes."""
+        a = np.zeros(100_001, np.int32)
+        for _ in range(4):
+            out = scaled()(a)
+            assert out.ctypes.data % 64 == 0
+            assert out.shape == (100_000,)
+            assert out.flags.c_contiguous
+            assert out.flags.writeable
+
     def test_arguments_are_checked_when_bound(self) -> None:
         with pytest.raises(ArgumentError):
             scaled().bind(A.astype(float))

@@ -76,7 +76,9 @@ def _loop(s: State, node: For, start: Part, extent: Part, count: int | None) -> 
     with f.part(repeated=True), s.scope() as scope:
         scope.names[node.var.name] = Bound(INDEX, (), [Part(var)])
         _keep(s, node, named(phis))
+        s.loops += 1
         stmt.emit_block(s, node.body)
+        s.loops -= 1
         nexts = [concrete(s, emit(s, c.next), c.name.dtype, c.name.axes) for c in node.carries]
         after = f.name()
         f.act(f"{after} = add nsw i64 {var}, {-1 if node.down else 1}")

@@ -14,6 +14,7 @@ from stax.loops.nodes import For, Program
 from stax.target import Target
 
 _MANY_NESTS = 8
+MOST_KEPT_BYTES = 256 << 10
 _FULL = f"""define internal i32 @stax.full(ptr %record, i64 %bytes) cold noinline nounwind {{
   %pair = cmpxchg ptr %record, i64 0, i64 1 seq_cst seq_cst, align 8
   %mine = extractvalue {{ i64, i1 }} %pair, 1
@@ -28,12 +29,12 @@ out:
   ret i32 {OUT_OF_MEMORY}
 }}"""
 
-_RELEASE = """define internal void @stax.release(ptr %held, i64 %count) cold noinline nounwind {
+_RELEASE = """define internal void @stax.release(ptr %held, i64 %count) noinline nounwind {
 start:
   br label %loop
 loop:
   %k = phi i64 [ 0, %start ], [ %next, %more ]
-  %place = getelementptr ptr, ptr %held, i64 %k
+  %place = getelementptr [2 x i64], ptr %held, i64 %k
   %one = load ptr, ptr %place, align 8
   %none = icmp eq ptr %one, null
   br i1 %none, label %more, label %free
@@ -47,6 +48,50 @@ more:
 done:
   ret void
 }"""
+
+_SCRATCH = f"""define internal ptr @stax.scratch(ptr %slot, i64 %bytes) nounwind {{
+start:
+  %size_at = getelementptr i8, ptr %slot, i64 8
+  %size = load i64, ptr %size_at, align 8
+  %fits = icmp ule i64 %bytes, %size
+  br i1 %fits, label %keep, label %grow
+keep:
+  %same = load ptr, ptr %slot, align 8
+  ret ptr %same
+grow:
+  %old = load ptr, ptr %slot, align 8
+  store ptr null, ptr %slot, align 8
+  store i64 0, ptr %size_at, align 8
+  %first = icmp eq ptr %old, null
+  br i1 %first, label %get, label %give
+give:
+  call void @stax_free(ptr %old)
+  br label %get
+get:
+  %new = call ptr @stax_alloc(i64 %bytes)
+  store ptr %new, ptr %slot, align 8
+  %none = icmp eq ptr %new, null
+  %large = icmp ugt i64 %bytes, {MOST_KEPT_BYTES}
+  %once = or i1 %none, %large
+  %capacity = select i1 %once, i64 0, i64 %bytes
+  store i64 %capacity, ptr %size_at, align 8
+  ret ptr %new
+}}
+
+define internal void @stax.drop(ptr %slot) nounwind {{
+  %size_at = getelementptr i8, ptr %slot, i64 8
+  %size = load i64, ptr %size_at, align 8
+  %kept = icmp ne i64 %size, 0
+  br i1 %kept, label %done, label %free
+free:
+  %one = load ptr, ptr %slot, align 8
+  call void @stax_free(ptr %one)
+  store ptr null, ptr %slot, align 8
+  br label %done
+done:
+  ret void
+}}"""
+"""Scratch of the body of a loop: what is not large is kept for the next iteration, in a slot of pointer and size."""
 
 _HALF = """define half @__truncdfhf2(double %x) nounwind {
   %near = fptrunc double %x to float
@@ -101,6 +146,6 @@ def emit(program: Program, facts: Facts, target: Target) -> str:
     head = [] if thorough else [SHORT]
     head += [f'target triple = "{target.triple}"']
     head += [memory.ZEROS] if module.zeros else []
-    head += [_FULL, _RELEASE] if module.out_of_memory else []
+    head += [_FULL, _RELEASE, _SCRATCH] if module.out_of_memory else []
     text = module.text("\n".join(head))
     return text + _HALF if " half" in text else text

@@ -68,8 +68,9 @@ class Context:
 class State:
     """One function being printed. `outer` is the function that calls it; `parallel` ones are run by several threads.
 
-    `heap` has the pointer of scratch that is held, and its place in the table. `captured` maps a value of the outer
-    function to its name here, its type, and its place in the block of captures.
+    `heap` has the pointer of scratch that is held, and its slot in the table; one that `keeps` some gives it back at
+    its end. `loops` counts those open. `captured` maps a value of the outer function to its name here, its type, and
+    its place in the block of captures.
     """
 
     context: Context
@@ -83,6 +84,8 @@ class State:
     stack_bytes: int = 0
     heap: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     slots: int = 0
+    keeps: bool = False
+    loops: int = 0
     parallel: bool = False
 
     @contextmanager
@@ -186,15 +189,16 @@ class State:
         first = [f"{head} nounwind {{", "start:"]
         first += [f"  %sink = alloca [{self.sink_bytes} x i8], align 64"] if self.sink_bytes else []
         first += ["  %code = alloca i32, align 4"] if f.fails else []
-        last = ["  ret i32 0", *f.tail]
+        last = [f"  call void @stax.release(ptr %held, i64 {self.slots})"] if self.keeps else []
+        last += ["  ret i32 0", *f.tail]
         if f.fails:
             last += ["leave:"]
             last += [f"  call void @stax.release(ptr %held, i64 {self.slots})"] if self.slots else []
             last += ["  %left = load i32, ptr %code, align 4", "  ret i32 %left"]
         if self.slots:
-            first += [f"  %held = alloca [{self.slots} x ptr], align 8"]
+            first += [f"  %held = alloca [{2 * self.slots} x i64], align 8"]
             f.module.declare("void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-            first += [f"  call void @llvm.memset.p0.i64(ptr align 8 %held, i8 0, i64 {8 * self.slots}, i1 false)"]
+            first += [f"  call void @llvm.memset.p0.i64(ptr align 8 %held, i8 0, i64 {16 * self.slots}, i1 false)"]
         return "\n".join([*first, *f.prologue, "  br label %body", "body:", *f.lines, *last, "}"])
 
     def size(self, node: Size) -> str:

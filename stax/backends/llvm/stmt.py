@@ -106,7 +106,8 @@ def _scratch(s: State, buffer: Buffer) -> Place:
 def _heap(s: State, buffer: Buffer) -> str:
     """Return scratch from the runtime; where there is none, the function returns the code that the runtime gives.
 
-    What is held is in a table, so that an error finds it wherever it comes from.
+    What is held is in a table, so that an error finds it wherever it comes from. In a loop it is kept from iteration to
+    iteration, where it is not large: the heap is one for all threads.
     """
     f = s.f
     total, over = str(buffer.dtype.size_bytes), "false"
@@ -120,8 +121,15 @@ def _heap(s: State, buffer: Buffer) -> str:
     f.module.declare("noalias ptr @stax_alloc(i64)")
     f.module.declare("void @stax_free(ptr)")
     f.module.out_of_memory = True
+    slot = f.early(f"getelementptr i8, ptr %held, i64 {16 * s.slots}")
+    s.slots += 1
+    s.keeps |= bool(s.loops)
     pointer, code = f.name(), f.name()
-    f.act(f"{pointer} = call noalias ptr @stax_alloc(i64 {f.over('smax', 'i64', 0, wanted, '1')})")
+    bytes_ = f.over("smax", "i64", 0, wanted, "1")
+    if s.loops:
+        f.act(f"{pointer} = call ptr @stax.scratch(ptr {slot}, i64 {bytes_})")
+    else:
+        f.act(f"{pointer} = call noalias ptr @stax_alloc(i64 {bytes_})")
     failed = f.put(f"icmp eq ptr {pointer}, null")
     bad, good = f.label("full"), f.label("held")
     f.act(f"br i1 {failed}, label %{bad}, label %{good}, !prof {f.module.unlikely()}")
@@ -129,9 +137,8 @@ def _heap(s: State, buffer: Buffer) -> str:
     f.act(f"{code} = call i32 @stax.full(ptr {s.error()}, i64 {wanted})")
     s.leave(code)
     f.begin(good)
-    slot = f.early(f"getelementptr i8, ptr %held, i64 {8 * s.slots}")
-    s.slots += 1
-    f.act(f"store ptr {pointer}, ptr {slot}, align 8")
+    if not s.loops:
+        f.act(f"store ptr {pointer}, ptr {slot}, align 8")
     s.heap[buffer.name] = (pointer, slot)
     return pointer
 
@@ -139,9 +146,13 @@ def _heap(s: State, buffer: Buffer) -> str:
 def _free(s: State, name: str) -> None:
     """Give back the scratch `name`, which may be on the stack."""
     held = s.heap.pop(name, None)
-    if held is not None:
-        s.f.act(f"call void @stax_free(ptr {held[0]})")
-        s.f.act(f"store ptr null, ptr {held[1]}, align 8")
+    if held is None:
+        return
+    if s.loops:
+        s.f.act(f"call void @stax.drop(ptr {held[1]})")
+        return
+    s.f.act(f"call void @stax_free(ptr {held[0]})")
+    s.f.act(f"store ptr null, ptr {held[1]}, align 8")
 
 
 def _branch(s: State, stmt: If) -> None:
