@@ -1,7 +1,11 @@
 """Smith-Waterman: how well the best matching stretches of two sequences match; a recurrence in two dims.
 
+Each score needs those above it and to its left, so that tiles run in wavefronts: schedules/smith_waterman.stax.
+
 python -m examples.smith_waterman
 """
+
+from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +27,11 @@ score[i, j] = sx.maximum(sx.maximum(both, gap), 0)
 r = sx.RDom("r", i=n + 1, j=m + 1)
 best = sx.Func("best")
 best[()] = sx.max(score[r.i, r.j], over=r)
+
+
+def by_hand() -> sx.Schedule:
+    """Return the schedule in tiles, in wavefronts."""
+    return sx.Schedule.load(Path(__file__).parents[1] / "schedules" / "smith_waterman.stax", best)
 
 
 def inputs(size: int = 300) -> dict[str, np.ndarray]:

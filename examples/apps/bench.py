@@ -3,6 +3,7 @@
     python -m examples.apps.bench b4 --peers PYTHON     run time, beside Halide's best schedules
     python -m examples.apps.bench b5                    CPU time from a definition to its first result
     python -m examples.apps.bench imports               `import stax` beside `import numpy`
+    python -m examples.apps.bench wavefronts            recurrences in wavefronts on threads, beside one thread
 
 `PYTHON` is that of a virtual environment with halide==21.0.0 and what stax needs; by default this one. `--lock FILE`
 holds a lock while timing, for a machine that others use.
@@ -39,6 +40,7 @@ CHAINS = {62: 1.0, 125: 2.0, 250: 4.0, 500: 9.0}
 MOST_GROWTH = 2.4
 POOL = "pool"
 MOST_IMPORT = 0.1
+LEAST_WAVES = 1.4
 LIMITS = {"blur": 0.2, "harris": 0.6, **{f"chain{n}": limit for n, limit in CHAINS.items()}, "deep": 2.0}
 
 
@@ -126,6 +128,40 @@ def imports(options: argparse.Namespace) -> bool:
     good = ours <= numpys + MOST_IMPORT
     print(f"import numpy {numpys:.3f} s, import stax {ours:.3f} s; at most {MOST_IMPORT} s more: {_verdict(good)}")
     return good
+
+
+def wavefronts(options: argparse.Namespace) -> bool:
+    """Time recurrences in wavefronts of tiles on `--threads` threads, beside one, and the default schedule."""
+    import stax as sx
+    from examples import gauss_seidel, smith_waterman
+
+    plate = np.random.default_rng(0).random((2000, 2000), dtype=np.float32)
+    cases = (
+        (gauss_seidel, gauss_seidel.smooth, {"plate": plate, "sweeps": 16}),
+        (smith_waterman, smith_waterman.best, smith_waterman.inputs(6000)),
+    )
+    well = True
+    for module, output, given in cases:
+        plain, tiled = (sx.compile(output, s, strict_native=True) for s in (None, module.by_hand()))
+        assert (plain(**given) == tiled(**given)).all()
+        runs = {"default": (plain, 1), "one thread": (tiled, 1), "threads": (tiled, options.threads)}
+        timed: dict[str, list[float]] = {name: [] for name in runs}
+        with held(options.lock):
+            for _ in range(options.repeat):
+                for name, (kernel, threads) in runs.items():
+                    start = time.perf_counter()
+                    kernel(**given, threads=threads)
+                    timed[name].append(time.perf_counter() - start)
+        plain_s, one_s, many_s = (min(timed[name]) for name in runs)
+        ratio = min(plain_s, one_s) / many_s
+        well &= ratio >= LEAST_WAVES
+        print(
+            f"{module.__name__.rpartition('.')[2]:16s} default {plain_s * 1e3:.1f} ms; wavefronts {one_s * 1e3:.1f} ms "
+            f"on 1 thread, {many_s * 1e3:.1f} ms on {options.threads}: {ratio:.2f} times the best serial speed, wanted "
+            f"{LEAST_WAVES}: {_verdict(ratio >= LEAST_WAVES)}",
+            flush=True,
+        )
+    return well
 
 
 def _verdict(good: bool) -> str:
@@ -236,7 +272,7 @@ def main() -> int:
     """Run the benchmark that the command line names; return 1 where a figure is missed."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for name, function in (("b4", b4), ("b5", b5), ("imports", imports), ("one", one)):
+    for name, function in (("b4", b4), ("b5", b5), ("imports", imports), ("wavefronts", wavefronts), ("one", one)):
         command = commands.add_parser(name, help=function.__doc__)
         command.set_defaults(function=function)
         command.add_argument("--threads", type=int, default=2)

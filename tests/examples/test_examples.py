@@ -22,6 +22,10 @@ OUTPUTS = {
     "iir": "back",
     "smith_waterman": "best",
     "mandelbrot": "picture",
+    "gauss_seidel": "smooth",
+    "biquad": "low",
+    "fdtd2d": "fields",
+    "lu": "both",
 }
 SMALL = 60
 
@@ -56,7 +60,7 @@ def test_an_example_gives_the_oracles_bits_on_any_number_of_threads(name):
             assert g.tobytes() == w.tobytes(), f"on {threads} threads"
 
 
-@pytest.mark.parametrize("name", ["blur", "sgemm"])
+@pytest.mark.parametrize("name", ["blur", "sgemm", "gauss_seidel", "smith_waterman"])
 def test_a_schedule_by_hand_gives_the_bits_of_the_default_one(name):
     module, output = example(name)
     given = module.inputs(SMALL)
