@@ -104,6 +104,8 @@ if _TYPE_CHECKING:
     from stax.compiler import compile_all as compile_all
     from stax.compiler import explain as explain
     from stax.compiler import realize as realize
+    from stax.measure.profile import profile as profile
+    from stax.measure.trace import trace as trace
     from stax.runtime.kernel import Kernel as Kernel
     from stax.schedule.schedule import Schedule as Schedule
 
@@ -115,6 +117,8 @@ _LATER = {
     "compile": "stax.compiler",
     "compile_all": "stax.compiler",
     "explain": "stax.compiler",
+    "profile": "stax.measure.profile",
+    "trace": "stax.measure.trace",
     "realize": "stax.compiler",
 }
 

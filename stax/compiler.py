@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from stax.algorithm import nodes
 from stax.algorithm.nodes import Pipeline, origin_name
 from stax.backends.artifact import Artifact, Facts
 from stax.bounds.infer import RegionCheck, Regions, SizeCheck, infer
+from stax.dtypes import int64
 from stax.errors import ArgumentError, LegalityError, ScheduleError, UnsupportedError
 from stax.expr import build
 from stax.expr.nodes import INDEX, Expr, Size
@@ -22,6 +23,7 @@ from stax.loops.nodes import Program
 from stax.loops.show import show as show_loops
 from stax.loops.walk import MOST_CHANNELS, pixels
 from stax.lower.passes import lower
+from stax.lower.time_stages import TIMES, time_stages
 from stax.options import Options
 from stax.runtime.cache import Store, default_folder, object_key
 from stax.runtime.kernel import Build, Kernel
@@ -201,7 +203,7 @@ def _kernel(
     machine = target or host()
     store = Store((options.cache_dir or default_folder()) if options.cache else None)
 
-    def respecialise(facts: Facts) -> Artifact:
+    def compiled(program: Program, facts: Facts) -> Artifact:
         from stax.backends.llvm.build import artifact
 
         return artifact(program, facts, machine, lambda text, make: store.entry(object_key(text, machine), make))
@@ -214,22 +216,36 @@ def _kernel(
 
     taken = signature(pipeline, regions)
     plain = plain_facts(taken, program)
-    return Kernel(
-        Build(
-            signature=taken,
-            respecialise=respecialise,
-            program=program,
-            source=_Sources(program, plain, machine),
-            schedule=Schedule.of(pipeline, legal.resolved.lines),
-            contract=legal.contract,
-            threads=options.threads or threads_of(machine),
-            strict_native=strict,
-            symbols=symbols,
-            elsewhere=None if pipeline.origins else elsewhere,
-            pixels=pixels(program),
-            packed=plain.packed,
-        )
+    made = Build(
+        signature=taken,
+        respecialise=partial(compiled, program),
+        program=program,
+        source=_Sources(program, plain, machine),
+        schedule=Schedule.of(pipeline, legal.resolved.lines),
+        contract=legal.contract,
+        threads=options.threads or threads_of(machine),
+        strict_native=strict,
+        symbols=symbols,
+        elsewhere=None if pipeline.origins else elsewhere,
+        pixels=pixels(program),
+        packed=plain.packed,
     )
+
+    def timed() -> tuple[Kernel, tuple[str, ...]]:
+        clocked, names = time_stages(program)
+        times = Output(TIMES, (int64,), (build.index(len(names) + 1), build.index(2)))
+        return Kernel(
+            replace(
+                made,
+                signature=replace(taken, outputs=(*taken.outputs, times)),
+                respecialise=partial(compiled, clocked),
+                program=clocked,
+                source=_Sources(clocked, plain, machine),
+                elsewhere=None,
+            )
+        ), names
+
+    return Kernel(replace(made, timed=timed))
 
 
 def _refuse_reordered(legal: Legal) -> None:

@@ -12,6 +12,7 @@ from stax.bounds.infer import infer
 from stax.errors import ArgumentError
 from stax.expr.evaluate import evaluate
 from stax.expr.nodes import Expr, Param, Size
+from stax.expr.watch import Watch
 from stax.lang.freeze import freeze
 
 
@@ -27,6 +28,13 @@ def interpret(outputs: Any, arguments: Mapping[str, Any], shape: Any = None, fp:
     >>> interpret(f, {"a": np.arange(4, dtype=np.int32)})
     array([1, 3, 5], dtype=int32)
     """
+    return meaning(outputs, arguments, shape, fp)
+
+
+def meaning(
+    outputs: Any, arguments: Mapping[str, Any], shape: Any = None, fp: str | None = None, watch: Watch | None = None
+) -> Any:
+    """Return what `interpret` does, and tell `watch` of each load, store and realization."""
     pipeline = freeze(outputs, fp=fp)
     regions = infer(pipeline)
     arrays = {a.name: np.asarray(arguments[a.name]) for a in pipeline.inputs}
@@ -56,6 +64,6 @@ def interpret(outputs: Any, arguments: Mapping[str, Any], shape: Any = None, fp:
     for name, box in regions.boxes.items():
         ends = evaluate([algebra.expr(end) for side in box for end in (side.lo, side.hi)], leaf)  # pyright: ignore
         boxes[name] = tuple((int(ends[2 * d]), int(ends[2 * d + 1])) for d in range(len(box)))
-    found = _interpret(pipeline, arrays, scalars, boxes, sizes)  # pyright: ignore
+    found = _interpret(pipeline, arrays, scalars, boxes, sizes, watch)  # pyright: ignore
     results = [parts[0] if len(parts) == 1 else parts for parts in (found[name] for name in pipeline.outputs)]
     return results[0] if single else tuple(results)

@@ -24,6 +24,7 @@ from stax.errors import InternalError
 from stax.expr.evaluate import constant, evaluate, primitive
 from stax.expr.nodes import Binary, BinaryOp, Const, Expr, Param, Read, Select, Size, Var
 from stax.expr.walk import children, postorder, reads
+from stax.expr.watch import Watch
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Box: TypeAlias = tuple[tuple[int, int], ...]
@@ -38,15 +39,17 @@ def interpret(
     scalars: Mapping[str, float],
     boxes: Mapping[str, Box],
     sizes: Mapping[tuple[str, int], int] | None = None,
+    watch: Watch | None = None,
 ) -> dict[str, tuple[Array, ...]]:
     """Return for each output Func its parts over its box.
 
     arrays: the Inputs by name. scalars: the Params by name. boxes: for every Func, inclusive `(lo, hi)` a dim; empty
-    where hi < lo. sizes: extents of outputs, by name and dim, where they are not those of the boxes.
+    where hi < lo. sizes: extents of outputs, by name and dim, where they are not those of the boxes. watch: who is told
+    of loads, stores and realizations, many points at once.
     Raises `InternalError` where a needed read or a write lies outside an array or a box.
     """
     with np.errstate(all="ignore"):
-        run = _Run(pipeline, arrays, scalars, boxes, sizes or {})
+        run = _Run(pipeline, arrays, scalars, boxes, sizes or {}, watch)
         run.pipeline()
         return {name: tuple(run.stored[name].parts) for name in pipeline.outputs}
 
@@ -104,8 +107,9 @@ class _Run:
         scalars: Mapping[str, float],
         boxes: Mapping[str, Box],
         sizes: Mapping[tuple[str, int], int],
+        watch: Watch | None,
     ) -> None:
-        self.program, self.boxes = pipeline, boxes
+        self.program, self.boxes, self.watch = pipeline, boxes, watch
         self.sizes = dict(sizes)
         self.stored: dict[str, _Stored] = {}
         for item in pipeline.inputs:
@@ -170,6 +174,8 @@ class _Run:
     def allocate(self, func: Func) -> None:
         """Make the storage of a Func, full of poison."""
         box = self.boxes[func.name]
+        if self.watch is not None:
+            self.watch.realized(func.name, tuple(box))
         shape = tuple(max(0, hi - lo + 1) for lo, hi in box)
         parts = [np.full(shape, _poison(dtype), dtype.dtype) for dtype in func.dtypes]
         there: Mask = None
@@ -340,7 +346,11 @@ class _Batch:
         match node:
             case Read():
                 mask = self.masks[id(node)]
-                return self.read(node, args, mask if mask is None or p is None else _at(mask, p))
+                mask = mask if mask is None or p is None else _at(mask, p)
+                values = self.read(node, args, mask)
+                if self.up.watch is not None:
+                    self.up.watch.loaded(node.source, self.name(), tuple(args), values, mask)
+                return values
             case Const() | Var() | Param() | Size():
                 return self.up.leaf(node, self.names)
             case _:
@@ -383,10 +393,13 @@ class _Batch:
         cell = tuple(int(np.broadcast_to(i, bad.shape)[first]) for i in index)
         raise self.error(node, f"at {cell}, outside {ends}")
 
+    def name(self) -> str:
+        """Return the stage, as schedules call it."""
+        return self.stage.func.name + (f".update({self.stage.number - 1})" if self.stage.number else "")
+
     def error(self, node: Read, what: str) -> InternalError:
         """Return the error of a read that finds nothing."""
-        reader = self.stage.func.name + (f".update({self.stage.number - 1})" if self.stage.number else "")
-        return InternalError(f"`{reader}` reads `{node.source}` {what}", [(node.span, "read here")])
+        return InternalError(f"`{self.name()}` reads `{node.source}` {what}", [(node.span, "read here")])
 
     def write(self, values: dict[int, Array], p: int, mask: Mask) -> None:
         """Write the parts of point `p`, where `mask` holds."""
@@ -417,6 +430,11 @@ class _Batch:
             if value.dtype != dtype.dtype:
                 raise InternalError(f"`{stage.func.name}` of {dtype} is given {value.dtype}")
             part[key] = value
+        if self.up.watch is not None:
+            whole = kept.parts[0].shape
+            spans: list[Array] = [np.arange(lo, lo + n) for lo, n in zip(kept.low, whole, strict=True)]
+            cells = (np.broadcast_to(_along(span, d, len(whole)), whole)[key] for d, span in enumerate(spans))
+            self.up.watch.stored(stage.func.name, self.name(), tuple(cells), np.asarray(kept.parts[0][key]), None)
         if kept.done is not None:
             kept.done[key] = True
 

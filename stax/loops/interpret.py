@@ -11,6 +11,7 @@ the cells it touches are noted, and where two iterations meet, its writes are ta
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,8 +45,9 @@ from stax.expr.nodes import (
     Var,
 )  # fmt: skip
 from stax.expr.walk import children, names, postorder
+from stax.expr.watch import Watch
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store, Timed
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -65,13 +67,16 @@ def interpret(
     arrays: Mapping[str, Array],
     scalars: Mapping[str, float | bool],
     sizes: Mapping[tuple[str, int], int],
+    watch: Watch | None = None,
 ) -> None:
     """Run `program` on `arrays`, by the name of its buffers; outputs are written in place.
+
+    `watch` is told of loads, stores and scratch; then every loop runs one iteration after the other, in order.
 
     `scalars` are the values of its Params, `sizes` the extents of dimension `dim` of array `name`. Raises InternalError
     where an index leaves its buffer.
     """
-    machine = _Machine(program, arrays, scalars, sizes)
+    machine = _Machine(program, arrays, scalars, sizes, watch)
     with np.errstate(all="ignore"):
         machine.block(program.body, _Lanes(1, {}))
 
@@ -134,7 +139,9 @@ class _Machine:
         arrays: Mapping[str, Array],
         scalars: Mapping[str, float | bool],
         sizes: Mapping[tuple[str, int], int],
+        watch: Watch | None,
     ) -> None:
+        self._by, self._watcher = "", watch
         self._params = {
             s.name: evaluate.constant(Const(s.dtype, scalars[s.name])).reshape(1)
             for s in program.scalars
@@ -159,7 +166,10 @@ class _Machine:
             self._arrays[buffer.name] = array if array.ndim else array.reshape(1)
 
     def block(self, block: Block, lanes: _Lanes) -> None:
-        for stmt in block.stmts:
+        for k, stmt in enumerate(block.stmts):
+            if self._watcher is not None:
+                later = (s.stage for other in block.stmts[k:] for s in walk.stores(other))
+                self._by = next(later, self._by)
             self._stmt(stmt, lanes)
 
     def _stmt(self, stmt: Stmt, lanes: _Lanes) -> None:
@@ -189,6 +199,14 @@ class _Machine:
                     lanes.env["#" + name] = np.arange(lanes.count)
                     own = (lanes.count, *own)
                 self._arrays[name] = np.full(own, poison(buffer.dtype))
+                if self._watcher is not None:
+                    self._watcher.realized(name, tuple((0, n - 1) for n in shape))
+            case Timed(buffer=buffer, row=row, body=body):
+                array, start = self._arrays[buffer], time.perf_counter_ns()
+                if self._logs:
+                    self._undo.append((array, (row,), array[row].copy()))
+                self.block(body, lanes)
+                array[row] += (time.perf_counter_ns() - start, lanes.count)
             case Block():
                 self.block(stmt, lanes)
             case _:
@@ -199,7 +217,7 @@ class _Machine:
     def _loop(self, loop: For, lanes: _Lanes) -> None:
         roots = (loop.start, loop.extent, *(c.init for c in loop.carries))
         start, extent, *inits = self._values(id(loop), roots, lanes)
-        if not loop.carries and id(loop) not in self._one_by_one:
+        if not loop.carries and id(loop) not in self._one_by_one and self._watcher is None:
             watched = self._watched(loop)
             if watched is not None and not watched:
                 self._together(loop, start, extent, lanes, None)
@@ -367,7 +385,10 @@ class _Machine:
         else:
             other = poison(node.dtype) if node.other is None else node.dtype(node.other.value)
             value = np.where(on, array[where], other) if on.any() else np.full((1, *shape), other)
-        return value if value.shape[1:] == shape else np.broadcast_to(value, (len(value), *shape))
+        value = value if value.shape[1:] == shape else np.broadcast_to(value, (len(value), *shape))
+        if self._watcher is not None:
+            self._watcher.loaded(node.buffer, self._by, where[: len(node.index)], value, on)
+        return value
 
     def _store(self, stmt: Store, lanes: _Lanes) -> None:
         rank, axes = len(stmt.index), stmt.value.axes
@@ -378,6 +399,8 @@ class _Machine:
             return
         if self._logs:
             self._note(stmt.buffer, where, on, lanes, stored=True)
+        if self._watcher is not None:
+            self._watcher.stored(stmt.buffer, stmt.stage, where[: len(stmt.index)], value, on)
         if on is not None or stmt.atomic is not None or len(value) > 1:
             # Each lane writes, in order: numpy keeps the last value given for a cell.
             shape = np.broadcast_shapes(value.shape, *(i.shape for i in where), on.shape if on is not None else ())

@@ -62,7 +62,7 @@ class Let:
 class Store:
     """Write `value` where all of `mask` hold; with `atomic`, combine it into memory cell by cell.
 
-    With `stream`, past the caches, where the machine can.
+    With `stream`, past the caches, where the machine can. `stage` is whose value it is, for people to read.
     """
 
     buffer: str
@@ -72,6 +72,7 @@ class Store:
     atomic: BinaryOp | None = None
     stream: bool = False
     span: Span | None = field(default=None, repr=False)
+    stage: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,13 +116,25 @@ class If:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Timed:
+    """`body`, and what it took: in row `row` of `buffer`, the ticks of a clock, and 1, are added to two int64.
+
+    It is a bracket and no scope: what `body` binds holds for the rest of the block.
+    """
+
+    buffer: str
+    row: int
+    body: Block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Block:
     """Statements in order."""
 
     stmts: tuple[Stmt, ...] = ()
 
 
-Stmt: TypeAlias = Allocate | Let | Store | For | If | Block
+Stmt: TypeAlias = Allocate | Let | Store | For | If | Timed | Block
 
 
 @dataclass(frozen=True, slots=True, eq=False)

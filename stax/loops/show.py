@@ -52,7 +52,7 @@ from stax.expr.number import Numbering
 from stax.expr.show import Text, inside, listed
 from stax.expr.walk import children, postorder
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
+from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store, Timed
 
 _INDENT = "    "
 _SHARED = 15
@@ -192,6 +192,9 @@ class _Printer:
                 if orelse.stmts:
                     lines.append(f"{pad}else:")
                     lines += self.block(orelse, names, depth + 1)
+            case Timed(buffer=buffer, row=row, body=body):
+                lines.append(f"{pad}timed {buffer}[{row}]:")
+                lines += self.block(body, names, depth + 1)
             case _:
                 assert_never(stmt)
 

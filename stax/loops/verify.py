@@ -47,7 +47,7 @@ from stax.expr.nodes import (
 )  # fmt: skip
 from stax.expr.walk import children
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
+from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store, Timed
 from stax.loops.show import axes_text, show_expr, show_stmt
 
 _INTEGERS_ONLY = frozenset({BinaryOp.SHL, BinaryOp.SHR})
@@ -119,6 +119,9 @@ class _Verifier:
 
     def _stmt(self, stmt: Stmt, scope: _Scope, used: set[str]) -> None:
         """Check `stmt`; what it binds is added to `scope`, and to `used`, which no inner scope forgets."""
+        if isinstance(stmt, Timed):
+            self._stmt(stmt.body, scope, used)
+            return
         if isinstance(stmt, Block):
             for s in stmt.stmts:
                 self._stmt(s, scope, used)

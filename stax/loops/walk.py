@@ -12,7 +12,7 @@ from typing import assert_never
 
 from stax.expr import walk as expr_walk
 from stax.expr.nodes import Expr, Load, Local
-from stax.loops.nodes import Allocate, Block, Buffer, Carry, For, If, Let, Program, Stmt, Store
+from stax.loops.nodes import Allocate, Block, Buffer, Carry, For, If, Let, Program, Stmt, Store, Timed
 
 MOST_CHANNELS = 4
 """Up to this many elements, a last dimension is taken as the channels of a pixel."""
@@ -23,7 +23,7 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
     match stmt:
         case Allocate() | Let() | Store():
             return ()
-        case For(body=body):
+        case For(body=body) | Timed(body=body):
             return (body,)
         case If(then=then, orelse=orelse):
             return (then, orelse)
@@ -40,7 +40,7 @@ def with_children(stmt: Stmt, new: tuple[Stmt, ...]) -> Stmt:
     match stmt:
         case Allocate() | Let() | Store():
             return stmt
-        case For():
+        case For() | Timed():
             return replace(stmt, body=as_block(new[0]))
         case If():
             return replace(stmt, then=as_block(new[0]), orelse=as_block(new[1]))
@@ -83,7 +83,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (start, extent, *(c.init for c in carries), *(c.next for c in carries))
         case If(cond=cond):
             return (cond,)
-        case Block():
+        case Timed() | Block():
             return ()
         case _:
             assert_never(stmt)
@@ -108,7 +108,7 @@ def with_expressions(stmt: Stmt, new: tuple[Expr, ...]) -> Stmt:
             return replace(stmt, start=new[0], extent=new[1], carries=carried)
         case If():
             return replace(stmt, cond=new[0])
-        case Block():
+        case Timed() | Block():
             return stmt
         case _:
             assert_never(stmt)
@@ -195,7 +195,7 @@ def copy_with_fresh_names(stmt: Stmt, suffix: str) -> Stmt:
             case For(var=var, carries=carries):
                 carried = tuple(replace(c, name=names[c.name.name]) for c in carries)
                 return replace(s, var=names[var.name], carries=carried)
-            case Store() | If() | Block():
+            case Store() | If() | Timed() | Block():
                 return s
             case _:
                 assert_never(s)

@@ -144,7 +144,9 @@ class _Builder:
                 self.algebra.expr(self.algebra.of(n) + own.first - i.first)
                 for n, own, i in zip(names, self._own_box(f.name), self.legal.placed[f.name].kept, strict=True)
             )
-            body = Block((Store(_part(f, part), tuple(names), Load(dtype, self._buffer(f, part), index)),))
+            body = Block(
+                (Store(_part(f, part), tuple(names), Load(dtype, self._buffer(f, part), index), stage=f.name),)
+            )
             for d, n in reversed(list(enumerate(names))):
                 body = Block((For(n, build.index(0), Size(INDEX, f.name, d), LoopKind.SERIAL, body),))
             out += body.stmts
@@ -287,7 +289,7 @@ class _Builder:
         if atomic is not None:
             results = [combined(results[0], self._buffer(f, 0), cells)]
         for part, value in enumerate(results):
-            stmts.append(Store(self._buffer(f, part), cells, value, (), atomic, streams, span))
+            stmts.append(Store(self._buffer(f, part), cells, value, (), atomic, streams, span, str(ref)))
         block = Block(tuple(stmts))
         for cond in reversed([*found.guards, *lowered[len(values) + len(index) :]]):
             block = Block((If(cond, block, Block()),))

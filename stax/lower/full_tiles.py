@@ -22,7 +22,7 @@ from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Prover
 from stax.expr.nodes import INDEX, Binary, BinaryOp, Const, Expr, Load, Local, Param, Size
 from stax.expr.walk import postorder
-from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store, Timed
 from stax.loops.walk import as_block, copy_with_fresh_names, rewrite_expressions
 from stax.lower.tidy_loops import Scope, tidy
 
@@ -54,6 +54,8 @@ class _Tiles:
                 start = self.algebra.of(stmt.start)
                 inner = scope.inside(stmt.var, start, start + self.algebra.of(stmt.extent) - 1)
                 return replace(stmt, body=self.block(stmt.body, inner))
+            case Timed(body=body):
+                return replace(stmt, body=self.block(body, scope))
             case Allocate() | Let() | Store():
                 return stmt
 

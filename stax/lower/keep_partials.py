@@ -123,7 +123,7 @@ class _Keeper:
             value = build.select(cond, value, part)
         loops = [s for s in kept if isinstance(s, For)]
         parts: list[Stmt] = [Allocate(Buffer(name, dtype, shape, Role.SCRATCH))]
-        parts.append(self._fresh(_nest(loops, Store(name, place, build.identity(op, dtype))), "c"))
+        parts.append(self._fresh(_nest(loops, Store(name, place, build.identity(op, dtype), stage=store.stage)), "c"))
         parts.append(_inside(inner, Block((replace(store, buffer=name, index=place, value=value),))))
         folded = sorted((s for s in dims if s.apart), key=lambda s: s.kind is LoopKind.VECTOR)[:-1]
         for k, one in enumerate(folded):
@@ -133,7 +133,7 @@ class _Keeper:
             more = replace(one, start=build.add(one.start, 1), extent=build.sub(one.extent, 1), width=None)
             around = [more if s is one else s for s in loops if id(s) not in gone]
             value = build.binary(op, Load(dtype, name, goal), Load(dtype, name, source))
-            parts.append(self._fresh(_nest(around, Store(name, goal, value)), f"f{k}"))
+            parts.append(self._fresh(_nest(around, Store(name, goal, value, stage=store.stage)), f"f{k}"))
         gone = {id(s) for s in folded}
         part = Load(dtype, name, _first(place, dims, gone))
         cell = Load(dtype, store.buffer, store.index)

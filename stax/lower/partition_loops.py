@@ -21,7 +21,7 @@ from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval
 from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Local, Select
 from stax.expr.walk import children, postorder
-from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store, Timed
 from stax.loops.walk import as_block, copy_with_fresh_names, expressions, statements, substitute
 from stax.lower.tidy_loops import Scope, tidy
 
@@ -85,6 +85,8 @@ class _Cutter:
                 return Block((If(cond, self.block(then, scope), self.block(orelse, scope)),))
             case For():
                 return self.loop(stmt, scope)
+            case Timed(body=body):
+                return Block((replace(stmt, body=self.block(body, scope)),))
             case Allocate() | Let() | Store():
                 return Block((stmt,))
 
@@ -202,6 +204,8 @@ class _Cutter:
                     out.append(If(cond, self._settled(then, scope), self._settled(orelse, scope)))
                 case Block():
                     out += self._settled(stmt, scope).stmts
+                case Timed(body=body):
+                    out.append(replace(stmt, body=self._settled(body, scope)))
                 case Allocate() | Let() | Store():
                     out.append(stmt)
         return Block(tuple(out))

@@ -18,7 +18,7 @@ from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover, whole
 from stax.expr.nodes import INDEX, Binary, BinaryOp, Cast, Expr, Load, Local, Select, Unary, UnaryOp
 from stax.expr.walk import rewrite_all
-from stax.loops.nodes import Allocate, Block, Carry, For, If, Let, LoopKind, Program, Stmt, Store
+from stax.loops.nodes import Allocate, Block, Carry, For, If, Let, LoopKind, Program, Stmt, Store, Timed
 from stax.loops.walk import as_block
 
 
@@ -137,6 +137,8 @@ def tidy(stmt: Stmt, scope: Scope) -> Block:
             return _branch(scope.simplified((cond,))[0], then, orelse, scope)
         case For():
             return _loop(stmt, scope)
+        case Timed(body=body):
+            return Block((replace(stmt, body=tidy(body, scope)),))
 
 
 def _branch(cond: Expr, then: Block, orelse: Block, scope: Scope) -> Block:

@@ -21,7 +21,7 @@ from stax import dtypes
 from stax.expr import build
 from stax.expr.nodes import INDEX, Axes, Axis, BinaryOp, Expr, Load, Local, Ramp, Reduce
 from stax.expr.walk import children, postorder, with_children
-from stax.loops.nodes import Allocate, Block, Carry, For, If, Let, LoopKind, Program, Stmt, Store
+from stax.loops.nodes import Allocate, Block, Carry, For, If, Let, LoopKind, Program, Stmt, Store, Timed
 from stax.loops.walk import statements
 from stax.lower.combined import combined, operator_of
 
@@ -72,6 +72,8 @@ class _Vectorizer:
             case For(kind=LoopKind.VECTOR):
                 return self._lanes(stmt)
             case For(body=body):
+                return Block((replace(stmt, body=self.block(body)),))
+            case Timed(body=body):
                 return Block((replace(stmt, body=self.block(body)),))
             case Allocate() | Let() | Store():
                 return Block((stmt,))
@@ -129,6 +131,8 @@ class _Widener:
                     for carry in stmt.carries:
                         made = next(c for c in _carries(out[-1]) if c.name.name == carry.name.name)
                         lanes = replace(lanes, new={**lanes.new, carry.name.name: made.name})
+                case Timed(body=body):
+                    out.append(replace(stmt, body=self.block(body, lanes)))
                 case Allocate():
                     raise _NoForm
         return Block(tuple(out))

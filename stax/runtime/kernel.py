@@ -28,8 +28,9 @@ class Build:
 
     `respecialise` makes the code that takes some facts for granted; `program` is interpreted where that fails, unless
     `strict_native`. `source` gives a text by its kind ("loops", "llvm", "asm"); `symbols` are what code imports.
-    `elsewhere` makes the kernel for calls with `origin=`, whose outputs begin where the call says. `pixels`
-    are the arrays whose last dimension the code wants to know, `packed` those where that is known beforehand.
+    `elsewhere` makes the kernel for calls with `origin=`, whose outputs begin where the call says; `timed` the one with
+    clocks, whose last output they fill, and the names of its rows but the first, which is the whole. `pixels` are the
+    arrays whose last dimension the code wants to know, `packed` those where that is known beforehand.
     """
 
     signature: Signature
@@ -43,6 +44,7 @@ class Build:
     strict_native: bool = False
     symbols: Callable[[], Mapping[str, int]] = field(default=lambda: pool().symbols)
     elsewhere: Callable[[], Kernel] | None = None
+    timed: Callable[[], tuple[Kernel, tuple[str, ...]]] | None = None
     pixels: frozenset[str] = frozenset()
     packed: frozenset[tuple[str, int]] = frozenset()
 
@@ -135,6 +137,11 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<Kernel {self.signature}>"
+
+    @property
+    def build(self) -> Build:
+        """What the compiler gave it."""
+        return self._build
 
     @property
     def signature(self) -> Signature:

@@ -14,7 +14,7 @@ from stax.expr import build
 from stax.expr.nodes import Expr, Load, Local
 from stax.expr.walk import children, postorder
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Stmt, Store
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Stmt, Store, Timed
 
 
 def has_fixed_access(stmt: Stmt, varying: set[str] | None = None) -> bool:
@@ -27,6 +27,8 @@ def has_fixed_access(stmt: Stmt, varying: set[str] | None = None) -> bool:
             return any([has_fixed_access(s, varying) for s in stmts])
         case Allocate():
             return False
+        case Timed(body=body):
+            return has_fixed_access(body, varying)
         case Let(name=name, value=value):
             changing, fixed = _look((value,), varying)
             if varying is not None and changing[0]:

@@ -10,7 +10,7 @@ from stax.backends.llvm.lanes import scalar
 from stax.backends.llvm.state import Bound, Place, State
 from stax.expr import build
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Stmt, Store
+from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Stmt, Store, Timed
 
 _STACK_BYTES = 64 << 10
 
@@ -67,6 +67,8 @@ def emit_stmt(s: State, stmt: Stmt) -> None:
             loop.emit_for(s, stmt)
         case If():
             _branch(s, stmt)
+        case Timed():
+            _timed(s, stmt)
         case _:
             assert_never(stmt)
 
@@ -153,6 +155,20 @@ def _free(s: State, name: str) -> None:
         return
     s.f.act(f"call void @stax_free(ptr {held[0]})")
     s.f.act(f"store ptr null, ptr {held[1]}, align 8")
+
+
+def _timed(s: State, stmt: Timed) -> None:
+    """Append the body between two looks at the processor's clock, and what it took where other threads may add too."""
+    f, place = s.f, s.place(stmt.buffer)
+    start, end, took = f.name(), f.name(), f.name()
+    f.module.declare("i64 @llvm.readcyclecounter()")
+    f.act(f"{start} = call i64 @llvm.readcyclecounter()")
+    emit_block(s, stmt.body)
+    f.act(f"{end} = call i64 @llvm.readcyclecounter()")
+    f.act(f"{took} = sub i64 {end}, {start}")
+    for k, amount in enumerate((took, "1")):
+        where = f.put(f"getelementptr i8, ptr {place.pointer}, i64 {16 * stmt.row + 8 * k}")
+        f.act(f"{f.name()} = atomicrmw add ptr {where}, i64 {amount} monotonic, align 8")
 
 
 def _branch(s: State, stmt: If) -> None:

@@ -22,7 +22,7 @@ from stax.expr import build, intrinsics
 from stax.expr.nodes import BinaryOp, Call, Expr, Param
 from stax.loops import walk
 from stax.loops.launches import Host, Kernel, kernels
-from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Stmt, Store
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Stmt, Store, Timed
 
 _INDENT = "    "
 _ATOMIC = {
@@ -209,6 +209,8 @@ class _Printer:
                 if orelse.stmts:
                     lines.append("else:")
                     lines += _indented(self._block(orelse, scope))
+            case Timed():
+                raise UnsupportedError("stages are timed on the CPU only")
             case _:
                 assert_never(stmt)
 
