@@ -214,7 +214,7 @@ def _kernel(
     def elsewhere() -> Kernel:
         return _kernel(replace(pipeline, origins=True), schedule, target, options, strict, require)
 
-    taken = signature(pipeline, regions)
+    taken = signature(pipeline, regions, legal)
     plain = plain_facts(taken, program)
     made = Build(
         signature=taken,
@@ -226,7 +226,7 @@ def _kernel(
         threads=options.threads or threads_of(machine),
         strict_native=strict,
         symbols=symbols,
-        elsewhere=None if pipeline.origins else elsewhere,
+        elsewhere=None if pipeline.origins or taken.overwritten else elsewhere,
         pixels=pixels(program),
         packed=plain.packed,
     )
@@ -279,7 +279,7 @@ def plain_facts(taken: Signature, program: Program) -> Facts:
     return Facts(names, names, frozenset((name, n) for name, n in channels.items() if 1 < n <= MOST_CHANNELS))
 
 
-def signature(pipeline: Pipeline, regions: Regions) -> Signature:
+def signature(pipeline: Pipeline, regions: Regions, legal: Legal) -> Signature:
     """Return what the kernel takes and gives, and what a call checks."""
     outputs = tuple(
         Output(f.name, f.dtypes, regions.shapes[f.name], f.dims, _origin(pipeline, f), f.span)
@@ -287,6 +287,7 @@ def signature(pipeline: Pipeline, regions: Regions) -> Signature:
     )
     checks = [_size_check(c) for c in regions.agreements]
     checks += [_read_check(c) for c in regions.checks]
+    checks += [_read_check(c) for c in legal.checks]
     checks += [_fixed_check(*one) for one in regions.fixed]
     return Signature(
         pipeline.inputs,
@@ -296,6 +297,7 @@ def signature(pipeline: Pipeline, regions: Regions) -> Signature:
         pipeline.arguments,
         tuple(checks),
         pipeline.outputs[0],
+        tuple((i.name, legal.holders[i.name]) for i in pipeline.inputs if i.name in legal.holders),
     )
 
 

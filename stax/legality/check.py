@@ -13,7 +13,7 @@ from stax.algorithm.inline import inline
 from stax.algorithm.keep import Kept, keeps
 from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, accesses, at_data, domain_facts, kept_inside
-from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name, stage_ranges
+from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name
 from stax.errors import LegalityError, ScheduleError, UnsupportedError
 from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
 from stax.expr.nodes import Expr
@@ -22,8 +22,10 @@ from stax.legality.combining import Combining, combining
 from stax.legality.domain import check_domains
 from stax.legality.fold import Step, Storage, check_fold
 from stax.legality.order import check_order
+from stax.legality.overwrite import Overwriting
 from stax.legality.remedy import remedy
 from stax.legality.slide import Slide, at_first, names_of, slide
+from stax.legality.within import Path, Within
 from stax.legality.witness import Clashed
 from stax.loops.nodes import LoopKind
 from stax.poly.clash import Proofs
@@ -48,7 +50,6 @@ from stax.source import Span
 
 MOST_LANES = 256
 MOST_COPIES = 256
-Path = tuple[tuple[StageRef, int], ...]
 
 
 def check(
@@ -78,7 +79,8 @@ def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError, kn
     hint, places = error.hint, list(error.places)
     for k in reversed(range(len(said))):
         if legal(said[:k]):
-            places.insert(0, (said[k].directive.span, "asked for here"))
+            span = said[k].directive.span
+            places = [(span, "asked for here"), *(p for p in places if p[0] != span)]
             if isinstance(error, Clashed):
                 hint = remedy(said, k, error, legal) or hint
             break
@@ -128,6 +130,7 @@ class _Check:
         self.placed: dict[str, Placed] = {}
         self.paths: dict[str, Path] = {}
         self.points: dict[StageRef, Points] = {}
+        self.within = Within(self.context, self.placed, self.paths, self.points)
         self.taken: set[str] = set()
         self.combining: dict[StageRef, Combining] = {}
         self.carried: dict[str, list[str]] = {}
@@ -165,11 +168,12 @@ class _Check:
             for name in group:
                 if name not in self.pipeline.outputs:
                     self._fold(self.pipeline.func(name))
+        over = Overwriting(self.pipeline, self.resolved, self.regions, self.within, self.proofs).stored()
         return Legal(
             self.pipeline, self.resolved, self.regions, self.placed, self.points,
             {ref: how.apart for ref, how in self.combining.items() if how.apart},
             {ref: how.how.op for ref, how in self.combining.items() if how.atomic},
-            self._reordered(), self.kept,
+            self._reordered(), self.kept, over.holders, over.checks,
         )  # fmt: skip
 
     def _reordered(self) -> tuple[Reordered, ...]:
@@ -195,7 +199,7 @@ class _Check:
             self.placed[f.name], self.paths[f.name] = Placed(None, None, box, box, box, (None,) * len(f.dims)), ()
             return
         compute = self._level(place.consumer, place.loop)
-        path = self._path(compute)
+        path = self.within.path(compute)
         for stage, at in path:
             loop = self.points[stage].loops[at].loop
             if loop.kind is LoopKind.VECTOR:
@@ -212,7 +216,7 @@ class _Check:
         store = compute if place.store is None else None
         if isinstance(place.store, tuple):
             store = self._level(*place.store)
-        kept_path = () if store is None else self._path(store)
+        kept_path = self.within.path(store)
         if path[: len(kept_path)] != kept_path:
             raise LegalityError(f"`{f.name}` is kept at a loop that is not around the one where it is computed")
         for stage, at in path[len(kept_path) :]:
@@ -240,7 +244,7 @@ class _Check:
 
     def _common(self, box: Box, other: Box, path: Path) -> Box:
         """Return what both hold of what is needed: each may hold more, as intervals are not exact."""
-        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        prover = Prover(self.algebra, self.within.loops(path), self.context.at_least)
         return tuple(
             Interval(prover.maximum(a.first, b.first), prover.minimum(a.last, b.last))
             for a, b in zip(box, other, strict=True)
@@ -250,7 +254,7 @@ class _Check:
         """Return how what is computed of `f` slides along a loop of `between`."""
         if f.updates or any(a.source == f.name for a in self.context.accesses[f.name][0]):
             return None
-        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        prover = Prover(self.algebra, self.within.loops(path), self.context.at_least)
         return slide(box, [self.points[stage].loops[at] for stage, at in between], self.algebra, prover)
 
     def _overwritten(self, f: Func, fold: FoldStorage, whole: Interval, path: Path, ranges: Ranges) -> LegalityError:
@@ -276,7 +280,8 @@ class _Check:
         wanted = self.resolved.folds.get(f.name, ())
         grouped = any(f.name in group for group in self.pipeline.groups)
         recurs = grouped or any(a.source == f.name for a in self.context.accesses[f.name][0])
-        steps = not f.updates and recurs and placed.compute == placed.store
+        shared = {*self.resolved.overwrites, *(o.target for o in self.resolved.overwrites.values())}
+        steps = f.name not in shared and not f.updates and recurs and placed.compute == placed.store
         if not wanted and not steps:
             return
         storage = self._storage(f, path)
@@ -292,7 +297,7 @@ class _Check:
             if self._all_kept(f, fold, placed.box[d], storage.prover):
                 continue
             if not steps or proved:
-                raise self._overwritten(f, fold, placed.box[d], path, self._ranges(path))
+                raise self._overwritten(f, fold, placed.box[d], path, self.within.loops(path))
             proved = True
             found = self.context.accesses[f.name][0]
             check_fold(storage, (d, fold.n), self.resolved.nests[ref], found, self.proofs)
@@ -307,19 +312,19 @@ class _Check:
         """Return what is known of the storage of `f`: reads of its group are of its steps, others come after them."""
         group = next((g for g in self.pipeline.groups if f.name in g), (f.name,))
         steps = [
-            Step(access, self._reader_ranges(f, 0, 0), None, False)
+            Step(access, self.within.variables(f, 0, 0), None, False)
             for access in self.context.accesses[f.name][0]
             if access.source == f.name
         ]
         outside: list[tuple[Access, Ranges]] = []
         for reader, stage, access in self.readers.get(f.name, []):
-            ranges = self._reader_ranges(reader, stage, len(path) - len(self.paths[reader.name]))
+            ranges = self.within.variables(reader, stage, len(path) - len(self.paths[reader.name]))
             if reader.name in group:
                 later = group.index(reader.name) > group.index(f.name)
                 steps.append(Step(access, ranges, reader.dims[0], later))
             else:
                 outside.append((access, ranges))
-        prover = Prover(self.algebra, self._ranges(path), self.context.at_least)
+        prover = Prover(self.algebra, self.within.loops(path), self.context.at_least)
         box = self.placed[f.name].box
         asked = self._asked(f, path, frozenset(group))
         points_ = self.points[StageRef(f.name)]
@@ -353,20 +358,9 @@ class _Check:
         assert at is not None
         return Level(stage, at + 1)
 
-    def _path(self, level: Level) -> Path:
-        return (*self.paths[level.stage.func], *((level.stage, k) for k in range(level.depth)))
-
-    def _ranges(self, path: Path) -> dict[str, Interval]:
-        found: dict[str, Interval] = {}
-        for stage, at in path:
-            loop = self.points[stage].loops[at]
-            first = self.algebra.of(loop.start)
-            found[loop.var.name] = Interval(first, first + self.algebra.of(loop.extent) - 1)
-        return found
-
     def _box(self, f: Func, path: Path) -> Box:
         """Return what is needed of `f` in one iteration of the loops of `path`."""
-        outer = self._ranges(path)
+        outer = self.within.loops(path)
         prover = Prover(self.algebra, outer, self.context.at_least)
         asked = self._asked(f, path)
         if any(i is not None and (i.lo is None or i.hi is None) for i in asked):
@@ -381,14 +375,14 @@ class _Check:
 
     def _asked(self, f: Func, path: Path, but: frozenset[str] = frozenset()) -> list[Interval | None]:
         """Return what the readers of `f`, `but` for some, need of it in one iteration of the loops of `path`."""
-        outer = self._ranges(path)
+        outer = self.within.loops(path)
         prover = Prover(self.algebra, outer, self.context.at_least)
         asked: list[Interval | None] = [None] * len(f.dims)
         for reader, stage, access in self.readers.get(f.name, []):
             if reader.name in but:
                 continue
             own = self.paths[reader.name]
-            whole = (*own, *((StageRef(reader.name, stage), k) for k in range(len(self._loops(reader, stage).loops))))
+            whole = self.within.whole(reader.name, stage)
             if whole[: len(path)] != path:
                 last, at = path[-1]
                 raise LegalityError(
@@ -397,37 +391,13 @@ class _Check:
                     [(access.read.span if access.read else None, "read here")],
                     hint=f"compute `{f.name}` further out",
                 )
-            ranges = self._reader_ranges(reader, stage, len(path) - len(own))
+            ranges = self.within.variables(reader, stage, len(path) - len(own))
             bounder = self.context.bounder(ranges, prover)
-            inner = self._ranges(whole[len(path) :])
+            inner = self.within.loops(whole[len(path) :])
             for d, index in enumerate(access.index):
-                found = self._without(bounder.interval(index, access.facts), inner, outer)
+                found = self.within.over(bounder.interval(index, access.facts), inner, outer)
                 asked[d] = hull(prover, asked[d], found)
         return asked
-
-    def _loops(self, f: Func, stage: int) -> Points:
-        return self.points[StageRef(f.name, stage)]
-
-    def _reader_ranges(self, f: Func, stage: int, depth: int) -> dict[str, Interval]:
-        of = self.algebra.of
-        if depth <= 0:
-            dims = dict(zip(f.dims, self.placed[f.name].box, strict=True))
-            return stage_ranges(f, stage, dims, self.algebra, self.context.at_least)
-        found = self._loops(f, stage)
-        ranges = {root: Interval(*map(of, found.within(root, depth))) for root in found.values}
-        missing = dict(zip(f.dims, self.placed[f.name].box, strict=True))
-        return {**{d: i for d, i in missing.items() if d not in ranges}, **ranges}
-
-    def _without(self, found: Interval, inner: Ranges, outer: Ranges) -> Interval:
-        """Return `found` over all iterations of the loops `inner`."""
-        names = list(inner)
-        for k in reversed(range(len(names))):
-            prover = Prover(self.algebra, {**outer, **{n: inner[n] for n in names[:k]}}, self.context.at_least)
-            bounder = self.context.bounder({names[k]: inner[names[k]]}, prover)
-            lo = None if found.lo is None else bounder.interval(found.lo, frozenset()).lo
-            hi = None if found.hi is None else bounder.interval(found.hi, frozenset()).hi
-            found = Interval(lo, hi)
-        return found
 
     def _nest(self, f: Func, stage: int, runs: tuple[Expr, ...] = ()) -> None:
         """Find the points of a stage, where the sums `runs` are at least 0, and judge their order."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from stax.legality.witness import Clashed
 from stax.poly.clash import How
-from stax.schedule.directives import Line, Parallel, Skew, Vectorize
+from stax.schedule.directives import Line, Parallel, Reverse, Skew, Vectorize
 from stax.schedule.script import show_directive
 
 MOST_SKEW = 3
@@ -24,6 +24,12 @@ def remedy(said: Lines, blamed: int, error: Clashed, legal: Callable[[Lines], bo
 def _tries(said: Lines, blamed: int, error: Clashed) -> Iterator[tuple[Lines, str]]:
     stage, distance = error.stage, error.distance
     directive = said[blamed].directive
+    if error.over is not None:
+        if error.clash.how is How.ORDER:
+            new = Line(stage, Reverse(error.loop))
+            hint = f"say {show_directive(new.directive)} too, so that each cell is read before it is written over"
+            yield (*said[: blamed + 1], new), hint
+        return
     if error.clash.how is How.ORDER:
         roots = list(distance)
         ahead = [r for r, d in distance.items() if d > 0]

@@ -8,10 +8,10 @@ from stax.algorithm.nodes import Func
 from stax.bounds.accesses import Access
 from stax.bounds.infer import stage_name
 from stax.errors import LegalityError, Place
-from stax.expr.nodes import Param
+from stax.expr.nodes import Expr, Param
 from stax.expr.show import show
 from stax.poly.clash import Clash, How, Kind, Problem
-from stax.schedule.directives import StageRef
+from stax.schedule.directives import Overwrite, StageRef
 from stax.schedule.points import Points
 from stax.source import Span
 
@@ -25,6 +25,7 @@ class Clashed(LegalityError):
     ) -> None:  # fmt: skip
         super().__init__(message, places, facts, hint)
         self.stage, self.clash, self.loop, self.outer, self.distance = stage, clash, loop, outer, distance
+        self.over: str | None = None
 
 
 def clashed(
@@ -55,9 +56,10 @@ def clashed(
     does = {Kind.FLOW: ("writes", "reads it after"), Kind.ANTI: ("reads", "writes it after"),
             Kind.OUTPUT: ("writes", "writes it after")}[bad.kind]  # fmt: skip
     distance = {r: b - a for r, a, b in zip(roots, bad.first, bad.second, strict=True)}
+    sizes = sizes_of(asked.parameters, bad.sizes)
     facts = [
         f"{first} {does[0]} {cell} and {second} {does[1]} that, {end}",
-        f"{bad.kind.value} dependence at distance {_tuple(list(distance.values()))}{_sizes(asked, bad)}",
+        f"{bad.kind.value} dependence at distance {_tuple(list(distance.values()))}{sizes}",
     ]
     spans = [
         access.read.span if access is not None and access.read is not None else _written(f, stage)
@@ -73,6 +75,40 @@ def clashed(
     elif bad.kind is Kind.FLOW:
         places.reverse()
     return Clashed(message, places, facts, hint, StageRef(f.name, stage), bad, loop, outer, distance)
+
+
+def overwritten(
+    f: Func, stage: int, target: str, points: Points, own: Sequence[Access], asked: Problem, bad: Clash, line: Overwrite
+) -> Clashed:  # fmt: skip
+    """Return the refusal of storage that is taken over before another point of the stage has read it."""
+    roots = [root.name for root in points.roots]
+    loop = points.loops[bad.place].loop.name if points.loops else ""
+    reader, writer = point(roots, bad.first), point(roots, bad.second)
+    match bad.how:
+        case How.ORDER:
+            end = f"as loop `{loop}` runs {writer} first"
+        case How.PARALLEL:
+            end = f"or before, as loop `{loop}` runs both at the same time"
+        case How.LANES:
+            end = f"or before, as they are lanes of loop `{loop}`"
+    cell = f"[{', '.join(map(str, bad.cell))}]"
+    distance = {r: b - a for r, a, b in zip(roots, bad.first, bad.second, strict=True)}
+    facts = [
+        f"{writer} writes {f.name}{cell} over {target}{cell}, which {reader} reads after that, {end}",
+        f"anti dependence at distance {_tuple(list(distance.values()))}{sizes_of(asked.parameters, bad.sizes)}",
+    ]
+    read = own[bad.accesses[0]].read
+    places: list[Place] = [
+        (None if read is None else read.span, "read here"),
+        (_written(f, stage), "written over here"),
+        (line.span, "asked for here"),
+    ]
+    who = stage_name(f.name, stage)
+    message = f"`{who}` would write over cells of `{target}` that it is still to read"
+    outer = tuple(counted.loop.name for counted in points.loops[: bad.place])
+    error = Clashed(message, places, facts, None, StageRef(f.name, stage), bad, loop, outer, distance)
+    error.over = target
+    return error
 
 
 def _written(f: Func, stage: int) -> Span | None:
@@ -92,10 +128,9 @@ def _tuple(values: Sequence[int]) -> str:
     return f"({', '.join(map(str, values))}{',' * (len(values) == 1)})"
 
 
-def _sizes(asked: Problem, bad: Clash) -> str:
-    known = [
-        f"{_named(e)} = {v}" for e, v in zip(asked.parameters, bad.sizes, strict=True) if not isinstance(e, Param) or v
-    ]  # fmt: skip
+def sizes_of(parameters: Sequence[Expr], sizes: Sequence[int]) -> str:
+    """Return for which sizes two points collide, to follow what was said; nothing where there are none."""
+    known = [f"{_named(e)} = {v}" for e, v in zip(parameters, sizes, strict=True) if not isinstance(e, Param) or v]
     return f", for {', '.join(known)}" if known else ""
 
 

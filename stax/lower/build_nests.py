@@ -41,14 +41,15 @@ def build_nests(legal: Legal, name: str = "kernel") -> Program:
     builder = _Builder(legal)
     body = builder.whole()
     pipeline = legal.pipeline
-    buffers = [_argument(i.name, i.dtype.name, len(i.dims), Role.INPUT, builder) for i in pipeline.inputs]
+    inputs = [_argument(i.name, i.dtype.name, len(i.dims), builder.role(i.name), builder) for i in pipeline.inputs]
+    buffers = [b for b in inputs if legal.holders.get(b.name, b.name) == b.name]
     buffers += [_argument(t.name, t.dtype.name, t.array.ndim, Role.TABLE, builder) for t in pipeline.tables]
     for out in pipeline.outputs:
         f = pipeline.func(out)
         for part in range(len(f.dtypes)):
             shape = tuple(Size(INDEX, out, d) for d in range(len(f.dims)))
             buffers.append(Buffer(_part(f, part), f.dtypes[part], shape, Role.OUTPUT))
-    sizes = {(b.name, d): s for b in buffers for d, s in enumerate(b.shape) if isinstance(s, Size)}
+    sizes = {(b.name, d): s for b in (*inputs, *buffers) for d, s in enumerate(b.shape) if isinstance(s, Size)}
     scalars: list[Param | Size] = [Param(s.dtype, s.name) for s in pipeline.scalars]
     if pipeline.origins:
         scalars += [
@@ -105,15 +106,24 @@ class _Builder:
             stmts += [s for name in group if name in self.copied for s in self._copy(self.funcs[name])]
         return Block(tuple(stmts))
 
+    def role(self, name: str) -> Role:
+        """Return what an Input is: one that is written over, and holds what others leave there, is an output too."""
+        return Role.OUTPUT if name in self.legal.holders else Role.INPUT
+
     def _own_box(self, name: str) -> tuple[Interval, ...]:
         f = self.funcs[name]
         return tuple(output_interval(self.legal.regions.context, f, d) for d in range(len(f.dims)))
 
     def _buffer(self, f: Func, part: int) -> str:
-        return _part(f, part) + (f"{MARK}whole" if f.name in self.copied else "")
+        holder = self.legal.holders.get(f.name, f.name)
+        if holder not in self.funcs:
+            return holder
+        return _part(self.funcs[holder], part) + (f"{MARK}whole" if f.name in self.copied else "")
 
     def _storage(self, f: Func) -> list[Stmt]:
         placed = self.legal.placed[f.name]
+        if self.legal.holders.get(f.name, f.name) != f.name:
+            return []
         shape = self._laid(
             f,
             tuple(
@@ -129,7 +139,7 @@ class _Builder:
 
     def _laid(self, f: Func, dims: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Return what belongs to each dim of `f` in the order in which the dims lie in memory."""
-        layout = self.legal.resolved.layouts.get(f.name)
+        layout = self.legal.resolved.layouts.get(self.legal.holders.get(f.name, f.name))
         return dims if layout is None else tuple(dims[f.dims.index(d)] for d in layout.order)
 
     def _extent(self, i: Interval) -> Affine:
@@ -365,7 +375,10 @@ class _Builder:
 
     def _cell(self, f: Func, index: list[Affine]) -> list[Affine]:
         """Return where in the storage of `f` its cell `index` lies."""
-        placed = self.legal.placed[f.name]
+        holder = self.legal.holders.get(f.name, f.name)
+        if holder not in self.funcs:
+            return index
+        placed = self.legal.placed[holder]
         cell = [i - box.first for i, box in zip(index, placed.kept, strict=True)]
         return [i if n is None else self.algebra.remainder(i, n) for i, n in zip(cell, placed.fold, strict=True)]
 
@@ -373,7 +386,9 @@ class _Builder:
         f = self.funcs.get(read.source)
         index = [self.algebra.of(i) for i in read.index]
         if f is None:
-            return Load(read.dtype, read.source, tuple(map(place, index)), mask, span=read.span)
+            held = self.legal.holders.get(read.source, read.source)
+            name = self._buffer(self.funcs[held], 0) if held in self.funcs else held
+            return Load(read.dtype, name, tuple(map(place, index)), mask, span=read.span)
         cells = self._laid(f, tuple(map(place, self._cell(f, index))))
         return Load(read.dtype, self._buffer(f, read.part), cells, mask, span=read.span)
 

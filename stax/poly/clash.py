@@ -18,7 +18,8 @@ from stax.bounds.accesses import Access
 from stax.expr.affine import Algebra
 from stax.expr.nodes import Expr
 from stax.loops.nodes import LoopKind
-from stax.poly.isl import TooHard, library, limited
+from stax.poly.isl import TooHard, library, limited, smallest
+from stax.poly.meet import Met, Question, meet
 from stax.poly.moments import Moment, Moments, moments
 from stax.poly.words import Words, all_of
 from stax.schedule.nest import Nest
@@ -49,7 +50,8 @@ class Problem:
 
     `accesses` are relations from points to cells, each with whether it writes; with `once` each cell is written once,
     by the point of its own index; else points come in lexicographic order, numbers that are `down` from the last on.
-    `free` says that the order does not matter, though no two may meet.
+    `free` says that the order does not matter, though no two may meet. With `over`, the writes go over what the reads
+    read, in the storage of another: at every other point than the one that writes there, it is read before.
     """
 
     domain: str
@@ -61,6 +63,7 @@ class Problem:
     prefix: str
     context: str
     parameters: tuple[Expr, ...] = field(compare=False, repr=False)
+    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +85,18 @@ class Clash:
 
 def problem(
     f: Func, stage: int, nest: Nest, points: Points, found: Sequence[Access], free: bool, algebra: Algebra,
-    at_least: Mapping[int, int], unequal: bool, fold: tuple[int, int] | None = None,
+    at_least: Mapping[int, int], unequal: bool, fold: tuple[int, int] | None = None, over: str | None = None,
+    same: Mapping[str, str] | None = None,
 ) -> Problem:  # fmt: skip
     """Return whether `points` keep the order of a stage, as a question; TooHard where it cannot be put.
 
-    With `fold`, cells along that dim are kept where those so many before them lay.
+    With `fold`, cells along that dim are kept where those so many before them lay. With `over`, the question is whether
+    what is read of that array is read before the stage writes over it.
 
     Without `unequal`, what is said with `!=` is left out: each such condition doubles the pieces of a set, and few
     answers depend on it.
     """
-    words = Words(algebra, at_least)
+    words = Words(algebra, at_least, same)
     names = {root.name: f"i{k}" for k, root in enumerate(points.roots)}
     inside: list[str] = []
     for root in points.roots:
@@ -102,7 +107,7 @@ def problem(
     point = f"[{', '.join(names.values())}]"
     accesses: list[tuple[bool, str]] = []
     for access in found:
-        if access.source == f.name:
+        if access.source == (f.name if over is None or access.read is None else over):
             cell = f"[{', '.join(f'c{d}' for d in range(len(f.dims)))}]"
             known = [(f"c{d}", _kept(words.sum(i, names), d, fold)) for d, i in enumerate(access.index)]
             held = [
@@ -128,6 +133,7 @@ def problem(
         words.prefix(),
         words.context(),
         tuple(words.parameters),
+        over is not None,
     )
 
 
@@ -207,11 +213,15 @@ class _Sets:
             for b, (second_writes, second) in enumerate(self.touched):
                 if not (first_writes or second_writes):
                     continue
-                if self.asked.once and not (first_writes and not second_writes):
+                if self.asked.over:
+                    if first_writes or not second_writes:
+                        continue
+                elif self.asked.once and not (first_writes and not second_writes):
                     continue
                 kind = Kind.OUTPUT if second_writes and first_writes else Kind.FLOW if first_writes else Kind.ANTI
                 points = first.apply_range(second.reverse())
-                points = points.subtract(_same(self.isl, points)) if self.asked.once else points.intersect(earlier)
+                apart = self.asked.once or self.asked.over
+                points = points.subtract(_same(self.isl, points)) if apart else points.intersect(earlier)
                 if points.is_empty() or any(k is kind and p.plain_is_equal(points) for k, p in seen):
                     continue
                 seen.append((kind, points))
@@ -315,23 +325,6 @@ class _Sets:
         return tuple(point.get_coordinate_val(dim.set, k).to_python() for k in range(both.dim(dim.set)))
 
 
-def smallest(isl: Any, whole: Any) -> list[int]:
-    """Return the smallest parameters for which the set `whole` has a point, then its first point there."""
-    dim = isl.dim_type
-    whole = whole.reset_tuple_id() if whole.has_tuple_id() else whole
-    count = whole.dim(dim.param)
-    whole = whole.move_dims(dim.set, 0, dim.param, 0, count)
-    bounded = whole
-    for k in range(count):
-        bounded = bounded.lower_bound_val(dim.set, k, isl.Val.int_from_si(whole.get_ctx(), 0))
-    whole = whole if bounded.is_empty() else bounded
-    try:
-        point = whole.lexmin().sample_point()
-    except isl.Error:
-        point = whole.sample_point()
-    return [point.get_coordinate_val(dim.set, k).to_python() for k in range(whole.dim(dim.set))]
-
-
 def _at(points: Any, values: Sequence[int], isl: Any) -> Any:
     for k, value in enumerate(values):
         points = points.fix_val(isl.dim_type.set, k, isl.Val.int_from_si(points.get_ctx(), value))
@@ -355,6 +348,7 @@ class Proofs:
     def __init__(self) -> None:
         self._known: dict[Problem, Clash | TooHard | None] = {}
         self._lost: dict[tuple[Problem, Problem], _Lost | None] = {}
+        self._met: dict[Question, Met | None] = {}
 
     def clash(self, asked: Problem) -> Clash | None:
         """Return what `clash` says of `asked`."""
@@ -374,5 +368,11 @@ class Proofs:
             self._lost[asked, folded] = replaced(asked, folded)
         return self._lost[asked, folded]
 
+    def meet(self, asked: Question) -> Met | None:
+        """Return what `meet` says of `asked`."""
+        if asked not in self._met:
+            self._met[asked] = meet(asked)
+        return self._met[asked]
 
-__all__ = ["Clash", "How", "Kind", "Moment", "Problem", "Proofs", "TooHard", "clash", "problem", "smallest"]
+
+__all__ = ["Clash", "How", "Kind", "Moment", "Problem", "Proofs", "TooHard", "clash", "problem"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from stax.loops.nodes import LoopKind
 from stax.poly.isl import TooHard
 from stax.poly.words import Words, all_of
-from stax.schedule.nest import Fuse, Nest, Skew, Split
+from stax.schedule.nest import Affine, Fuse, Nest, Skew, Split
 from stax.schedule.points import Counted, Root
 
 
@@ -51,6 +51,13 @@ def moments(nest: Nest, roots: Sequence[Root], loops: Sequence[Counted], words: 
             case Skew(parent=parent, along=along, factor=factor, new=new):
                 whole = alive.pop(new)
                 alive[parent] = _sum(alive[along], whole, -factor)
+            case Affine(parents=parents, inverse=inverse, new=new):
+                made_of = [alive.pop(n) for n in new]
+                for parent, row in zip(parents, inverse, strict=True):
+                    form: _Form = {}
+                    for n, f in zip(row, made_of, strict=True):
+                        form = _sum(f, form, n)
+                    alive[parent] = form
             case Fuse(outer=outer, inner=inner, fused=fused):
                 one, other = _unfused(alive.pop(fused), order, made)
                 alive[outer], alive[inner] = {one: 1}, {other: 1}

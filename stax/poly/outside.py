@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from stax.bounds.accesses import Facts
 from stax.expr.affine import Affine, Algebra, Interval
 from stax.expr.nodes import Expr
-from stax.poly.clash import smallest
-from stax.poly.isl import TooHard, library, limited
+from stax.poly.isl import TooHard, library, limited, smallest
 from stax.poly.words import Words, all_of
 
 MOST_OPERATIONS = 400_000

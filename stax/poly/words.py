@@ -6,19 +6,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from stax.expr.affine import Affine, Algebra
-from stax.expr.nodes import Binary, BinaryOp, Const, Expr, Load, Read, Size, Var
+from stax.expr.nodes import Binary, BinaryOp, Const, Expr, Load, Local, Read, Size, Var
 from stax.expr.walk import postorder
 
 MOST_LETTERS = 3000
 
 
 class Words:
-    """What was said so far: `parameters` are the expressions behind the names p0, p1, ..."""
+    """What was said so far: `parameters` are the expressions behind the names p0, p1, ...
 
-    def __init__(self, algebra: Algebra, at_least: Mapping[int, int]) -> None:
-        self.algebra, self.at_least = algebra, at_least
+    `same` names arrays that have the shape of another.
+    """
+
+    def __init__(self, algebra: Algebra, at_least: Mapping[int, int], same: Mapping[str, str] | None = None) -> None:
+        self.algebra, self.at_least, self.same = algebra, at_least, same or {}
         self.parameters: list[Expr] = []
         self._names: dict[int, str] = {}
         self._low: list[int | None] = []
@@ -58,7 +62,7 @@ class Words:
         """Return the sums that `atom` is made of; None where isl has no such thing."""
         of = self.algebra.of
         match atom:
-            case Var(name=name) if name in names:
+            case Var(name=name) | Local(name=name) if name in names:
                 return []
             case Binary(op=BinaryOp.FLOORDIV | BinaryOp.MOD, left=left, right=Const(value=int(by))) if by > 0:
                 return [of(left), Affine(by)]
@@ -69,7 +73,7 @@ class Words:
 
     def _atom(self, n: int, atom: Expr, parts: list[str], names: Mapping[str, str]) -> str:
         match atom:
-            case Var(name=name) if name in names:
+            case Var(name=name) | Local(name=name) if name in names:
                 return names[name]
             case Binary(op=BinaryOp.FLOORDIV) if parts:
                 return f"floor(({parts[0]})/{parts[1]})"
@@ -81,6 +85,9 @@ class Words:
                 return self._parameter(n, atom)
 
     def _parameter(self, n: int, atom: Expr) -> str:
+        if isinstance(atom, Size) and atom.array in self.same:
+            atom = replace(atom, array=self.same[atom.array])
+            n = self.algebra.of(atom).terms[0][0]
         if n not in self._names:
             self._names[n] = f"p{len(self.parameters)}"
             self.parameters.append(atom)
@@ -90,7 +97,9 @@ class Words:
 
 def _still(atom: Expr, names: Mapping[str, str]) -> bool:
     """Return whether `atom` is the same at every point."""
-    return not any(isinstance(e, Read | Load) or (isinstance(e, Var) and e.name in names) for e in postorder((atom,)))
+    return not any(
+        isinstance(e, Read | Load) or (isinstance(e, Var | Local) and e.name in names) for e in postorder((atom,))
+    )
 
 
 def _text(a: Affine, said: Mapping[int, str]) -> str:

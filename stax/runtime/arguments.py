@@ -79,6 +79,7 @@ class Arguments:
         sizes = {name: array.shape for name, array in (arrays | self._tables).items()}
         self._check_declared(sizes, scalars)
         outs = self._outs(out)
+        outs |= self._overwritten(given, arrays, outs)
         shapes, inferred = self._output_shapes(shape, outs, sizes, scalars)
         for one, extents in zip(self.signature.outputs, shapes, strict=True):
             sizes |= dict.fromkeys((one.name, *one.buffers), extents)
@@ -86,6 +87,8 @@ class Arguments:
         empty = all(0 in extents for extents in shapes)
         if not empty and not all(self._conds(sizes, scalars)):
             self._judge_failed(sizes, scalars, inferred)
+        for name, _ in self.signature.overwritten:
+            del arrays[name]
         _check_overlap(outs, arrays, overlap)
         kept = {name: array for name, (array, _) in outs.items()}
         written = kept | self._allocate(outs, sizes)
@@ -170,6 +173,34 @@ class Arguments:
             for name, dtype, part in zip(one.buffers, one.dtypes, parts, strict=True):
                 if part is not None:
                     found[name] = (_output(one, name, dtype, part), part)
+        return found
+
+    def _overwritten(
+        self, given: Mapping[str, Any], arrays: Mapping[str, Array], outs: Mapping[str, tuple[Array, Any]]
+    ) -> dict[str, tuple[Array, Any]]:
+        """Return the inputs that are written over, by the buffer that each is, with the object it is a view of."""
+        found: dict[str, tuple[Array, Any]] = {}
+        for name, buffer in self.signature.overwritten:
+            array = arrays[name]
+            one = next(i for i in self.signature.inputs if i.name == name)
+            if not array.flags.writeable:
+                raise ArgumentError(
+                    f"`{name}` is read-only, and the kernel writes over it",
+                    places=[(one.span, "declared here")],
+                    hint=f"give a copy, or leave overwrite({name!r}) out of the schedule",
+                )
+            if _overlaps_itself(array):
+                raise ArgumentError(
+                    f"`{name}` has elements that share memory, and the kernel writes over it",
+                    facts=[f"its shape is {array.shape}, its strides are {array.strides}"],
+                    hint="give an array of its own",
+                )
+            if buffer in outs and not _same_memory(outs[buffer][0], array):
+                raise ArgumentError(
+                    f"output `{buffer}` is kept in place of input `{name}`, and out= is another array",
+                    hint=f"leave out= away: the result is the array given for `{name}`",
+                )
+            found[buffer] = outs.get(buffer, (array, given[name]))
         return found
 
     def _output_shapes(
@@ -513,6 +544,10 @@ def _check_overlap(outs: Mapping[str, tuple[Array, Any]], arrays: dict[str, Arra
                         hint='give another array, or overlap="copy" to copy the input first',
                     )
                 arrays[other] = array.copy()
+
+
+def _same_memory(a: Array, b: Array) -> bool:
+    return (address(a), a.shape, a.strides) == (address(b), b.shape, b.strides)
 
 
 def _share(a: Array, b: Array) -> bool:

@@ -129,7 +129,8 @@ class Kernel:
         Raises as that call would.
         """
         outputs = [name for one in self.signature.outputs for name in one.buffers]
-        names = frozenset((*(one.name for one in self.signature.inputs), *outputs))
+        held = dict(self.signature.overwritten)
+        names = frozenset((*(i.name for i in self.signature.inputs if held.get(i.name, i.name) == i.name), *outputs))
         tables = self._tables
         facts = Facts(names | tables.dense, names | tables.aligned, self._build.packed | tables.packed)
         if facts not in self._versions and self._interpreted is None:

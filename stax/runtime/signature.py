@@ -69,7 +69,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signature:
-    """`arguments` name Inputs and Scalars in positional order; `outputs` come in the order they are returned."""
+    """`arguments` name Inputs and Scalars in positional order; `outputs` come in the order they are returned.
+
+    `overwritten` has the Inputs that the kernel writes over, each with the buffer that it is: itself or an output.
+    """
 
     inputs: tuple[Input, ...]
     scalars: tuple[Scalar, ...]
@@ -78,6 +81,7 @@ class Signature:
     arguments: tuple[str, ...]
     checks: tuple[Check, ...] = ()
     name: str = "kernel"
+    overwritten: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         arrays = {i.name: i for i in self.inputs}

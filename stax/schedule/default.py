@@ -14,7 +14,7 @@ from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.dtypes import int64 as _INT
 from stax.expr.affine import Algebra
 from stax.expr.nodes import Binary, Call, Const, Expr, Fn, Read, Select, Unary, Var
-from stax.expr.walk import children, names, postorder
+from stax.expr.walk import children, names, postorder, reads
 from stax.schedule.channels import channels
 from stax.schedule.directives import (
     CacheRead,
@@ -25,6 +25,7 @@ from stax.schedule.directives import (
     FoldStorage,
     Inline,
     Line,
+    Overwrite,
     Parallel,
     Reorder,
     Split,
@@ -52,11 +53,27 @@ _PLAIN = frozenset({Fn.FMA, Fn.FLOOR, Fn.CEIL, Fn.TRUNC, Fn.RINT, Fn.ISNAN, Fn.C
 def complete(pipeline: Pipeline, lines: Iterable[Line]) -> tuple[Line, ...]:
     """Return `lines` with a choice for every Func they do not name."""
     said = tuple(lines)
-    named = {line.at.func for line in said if not isinstance(line.directive, FoldStorage)}
+    named = {line.at.func for line in said if not isinstance(line.directive, FoldStorage | Overwrite)}
+    over = {line.at.func: line.directive.target for line in said if isinstance(line.directive, Overwrite)}
+    named |= {f.name for f in pipeline.funcs if f.name in over and _reads_around(f, over[f.name])}
     hosts = [(d.consumer, d.loop) for line in said if isinstance(d := line.directive, ComputeAt)]
     copies = {d.name for line in said if isinstance(d := line.directive, CacheRead | Clone)}
     serial = {c for c, _ in hosts} if _stores(said) else set[str]()
-    return (*said, *_Default(pipeline, named, hosts, serial, copies).lines())
+    whole = {*over, *over.values()}
+    whole |= {f.name for f in pipeline.funcs if over and any(r.source in over.values() for r in _all_reads(f))}
+    return (*said, *_Default(pipeline, named, hosts, serial, copies, whole).lines())
+
+
+def _reads_around(f: Func, target: str) -> bool:
+    """Return whether `f` reads cells of `target` other than that of its own index: its loops then keep their order."""
+    found = [r for r in reads(f.values) if r.source == target]
+    return any(not isinstance(i, Var) or i.name != d for r in found for i, d in zip(r.index, f.dims, strict=True))
+
+
+def _all_reads(f: Func) -> list[Read]:
+    return reads(
+        (*f.values, *(v for u in f.updates for v in (*u.values, *u.index, *([] if u.where is None else [u.where]))))
+    )
 
 
 def _stores(said: tuple[Line, ...]) -> bool:
@@ -84,6 +101,7 @@ class _Default:
     hosts: list[tuple[str, str]]
     serial: set[str]
     copies: set[str]
+    whole: set[str]
     algebra: Algebra = field(default_factory=Algebra)
     readers: dict[str, list[Access]] = field(default_factory=dict[str, list[Access]])
     own: dict[tuple[str, int], list[Access]] = field(default_factory=dict[tuple[str, int], list[Access]])
@@ -136,7 +154,7 @@ class _Default:
         out: list[str] = []
         narrow: set[str] = set()  # inlined, and conditions on their positions keep reads inside: not at data
         for f in self.pipeline.funcs:
-            if f.name in self.named | self.copies or f.name in self.pipeline.outputs or not self._pure(f):
+            if f.name in self.named | self.copies | self.whole or f.name in self.pipeline.outputs or not self._pure(f):
                 continue
             cost = _cost(f.values, costs)
             size = _size(f.values, sizes)
@@ -180,7 +198,7 @@ class _Default:
 
     def _strip(self, f: Func) -> None:
         """Compute `f` in strips of its readers' rows, where all of them move with the same ones."""
-        if f.name in self.named or f.name in self.pipeline.outputs or not self._local(f):
+        if f.name in self.named | self.whole or f.name in self.pipeline.outputs or not self._local(f):
             return
         found: _Strip | None = None
         for access in self.readers.get(f.name, []):
@@ -188,7 +206,7 @@ class _Default:
             if one is None or (found is not None and (one.head, one.row) != (found.head, found.row)):
                 return
             found = one if found is None else _Strip(one.head, one.row, min(one.lo, found.lo), max(one.hi, found.hi))
-        if found is not None and found.hi - found.lo <= MOST_HALO:
+        if found is not None and found.hi - found.lo <= MOST_HALO and found.head not in self.whole:
             self.strips[f.name] = found
 
     def _local(self, f: Func) -> bool:

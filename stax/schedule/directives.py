@@ -99,6 +99,18 @@ class Skew(Said):
 
 
 @dataclass(frozen=True, slots=True)
+class Affine(Said):
+    """The loops `vars` become as many: number k counts row k of `matrix` times them, and stands in its place.
+
+    `new` None keeps the names.
+    """
+
+    matrix: tuple[tuple[int, ...], ...]
+    vars: tuple[str, ...]
+    new: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Vectorize(Said):
     """The iterations of `var` are lanes in step; with `n`, those of its inner part `var.in` are."""
 
@@ -224,6 +236,13 @@ class Layout(Said):
 
 
 @dataclass(frozen=True, slots=True)
+class Overwrite(Said):
+    """The Func is kept in the storage of `target`, a Func or an Input, each cell in place of that of its index."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class SplitReduction(Said):
     """Runs of `n` iterations of `var` are reduced in parallel, to a new Func `name`; short for three directives."""
 
@@ -233,10 +252,12 @@ class SplitReduction(Said):
     name: str
 
 
-LoopDirective: TypeAlias = Split | Tile | Fuse | Reorder | Reverse | Skew | Vectorize | Parallel | Unroll | Accumulators
+LoopDirective: TypeAlias = (
+    Split | Tile | Fuse | Reorder | Reverse | Skew | Affine | Vectorize | Parallel | Unroll | Accumulators
+)
 StageDirective: TypeAlias = Reassociate | Atomic | Stream
 PlaceDirective: TypeAlias = Inline | ComputeRoot | ComputeAt | StoreAt | StoreRoot
-StorageDirective: TypeAlias = FoldStorage | Layout
+StorageDirective: TypeAlias = FoldStorage | Layout | Overwrite
 ProgramDirective: TypeAlias = Rfactor | CacheRead | Clone
 Directive: TypeAlias = (
     LoopDirective | StageDirective | PlaceDirective | StorageDirective | ProgramDirective | SplitReduction

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from stax.algorithm.keep import Kept
 from stax.algorithm.nodes import Pipeline
-from stax.bounds.infer import Box, Regions
+from stax.bounds.infer import Box, RegionCheck, Regions
 from stax.expr.nodes import BinaryOp
 from stax.schedule.directives import StageRef
 from stax.schedule.points import Points
@@ -56,6 +56,7 @@ class Legal:
     its stages. `apart` are, by stage, the places of loops whose iterations keep partial results; `atomic` the stages
     whose iterations meet in cells, and the operator that joins them. Values keep their bits but for `reordered` sums.
     What is stored over the step before runs only where `kept` says that there is something to do.
+    `holders` has, for Funcs and Inputs that share storage, the one whose storage it is; `checks` are for the call.
     """
 
     pipeline: Pipeline
@@ -67,6 +68,8 @@ class Legal:
     atomic: Mapping[StageRef, BinaryOp]
     reordered: tuple[Reordered, ...]
     kept: Mapping[str, Kept]
+    holders: Mapping[str, str]
+    checks: tuple[RegionCheck, ...]
 
     @property
     def contract(self) -> str:

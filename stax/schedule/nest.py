@@ -19,9 +19,11 @@ from stax.loops.nodes import LoopKind
 from stax.schedule import directives as said
 from stax.schedule.directives import LoopDirective, StageDirective
 from stax.schedule.directives import Tail as Tail
+from stax.schedule.unimodular import determinant, inverse
 from stax.source import Span
 
 MOST = 2**31 - 1
+MOST_FACTOR = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,15 @@ class Skew:
 
 
 @dataclass(frozen=True, slots=True)
+class Affine:
+    """Number k of `new` counts a sum of `parents`, each from the start of its range; `inverse` gives them back."""
+
+    parents: tuple[str, ...]
+    inverse: tuple[tuple[int, ...], ...]
+    new: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """A loop that is alive; `reversed` runs against the order it would have.
 
@@ -75,7 +86,7 @@ class Nest:
     """
 
     roots: tuple[str, ...]
-    derivations: tuple[Split | Fuse | Skew, ...]
+    derivations: tuple[Split | Fuse | Skew | Affine, ...]
     loops: tuple[Loop, ...]
     permits: tuple[StageDirective, ...] = ()
 
@@ -124,6 +135,8 @@ def apply(nest: Nest, directive: LoopDirective | StageDirective) -> Nest:
             return replace(nest, loops=(*nest.loops[:at], loop, *nest.loops[at + 1 :]))
         case said.Skew(var=var, along=along, factor=factor, new=new, span=span):
             return _skew(nest, Skew(var, along, factor, var if new is None else new), span)
+        case said.Affine():
+            return _affine(nest, directive)
         case said.Vectorize(var=var, n=n, span=span):
             return _marked(nest, var, n, LoopKind.VECTOR, span)
         case said.Parallel(var=var, n=n, span=span):
@@ -157,6 +170,8 @@ def followed(directive: LoopDirective | StageDirective) -> dict[str, str]:
             return {}
         case said.Skew(var=var, new=new):
             return {} if new is None else {var: new}
+        case said.Affine(vars=names, new=new):
+            return {} if new is None else dict(zip(names, new, strict=True))
         case said.Vectorize(var=var, n=n) | said.Parallel(var=var, n=n) | said.Unroll(var=var, n=n):
             return {} if n is None else {var: inner_name(var)}
         case said.Accumulators(var=var):
@@ -183,6 +198,7 @@ def missing_loop(name: str, stage: str, nest: Nest, span: Span | None) -> Schedu
     names = [loop.name for loop in nest.loops]
     consumed = {d.parent for d in nest.derivations if isinstance(d, Split | Skew)}
     consumed |= {n for d in nest.derivations if isinstance(d, Fuse) for n in (d.outer, d.inner)}
+    consumed |= {n for d in nest.derivations if isinstance(d, Affine) for n in d.parents}
     what = "was consumed by an earlier directive" if name in consumed else "is not there"
     facts = [f"loops {'of ' + stage if stage else 'here'}, outermost first: {', '.join(names) or 'none'}"]
     return ScheduleError(f"loop {name!r} {what}", [(span, "here")], facts, closest(name, names))
@@ -257,6 +273,37 @@ def _skew(nest: Nest, skew: Skew, span: Span | None) -> Nest:
     made = replace(nest.loops[at], name=skew.new)
     loops = (*nest.loops[:at], made, *nest.loops[at + 1 :])
     return replace(nest, derivations=(*nest.derivations, skew), loops=loops)
+
+
+def _affine(nest: Nest, affine: said.Affine) -> Nest:
+    names, matrix, span = affine.vars, affine.matrix, affine.span
+    new = names if affine.new is None else affine.new
+    if not names or len(new) != len(names) or [len(row) for row in matrix] != [len(names)] * len(names):
+        raise ScheduleError(
+            f"affine takes a square matrix with a row for each of its loops, and as many names: {len(names)} loops "
+            f"are given, and rows of {', '.join(str(len(row)) for row in matrix) or 'none'}",
+            [(span, "here")],
+        )
+    _distinct(names, "affine", span)
+    places = [_find(nest, name, span) for name in names]
+    if any(not -MOST_FACTOR <= n <= MOST_FACTOR for row in matrix for n in row):
+        raise ScheduleError(f"a factor of affine is an int from -{MOST_FACTOR} to {MOST_FACTOR}", [(span, "here")])
+    for at in places:
+        if nest.loops[at].kind is not LoopKind.SERIAL:
+            raise _kept(nest.loops[at], "mapped", span)
+    found = determinant(matrix)
+    if abs(found) != 1:
+        how = "some points would fall together" if not found else f"only one point in {abs(found)} would be a whole one"
+        raise ScheduleError(
+            f"the map of affine is no bijection of whole numbers: its determinant is {found}, and must be 1 or -1",
+            [(span, "here")], [f"backwards, {how}" if found else how],
+        )  # fmt: skip
+    _fresh(nest, names, new, span)
+    loops = list(nest.loops)
+    for at, name in zip(places, new, strict=True):
+        loops[at] = replace(loops[at], name=name)
+    made = Affine(names, inverse(matrix), new)
+    return replace(nest, derivations=(*nest.derivations, made), loops=tuple(loops))
 
 
 def _reorder(nest: Nest, names: tuple[str, ...], span: Span | None) -> Nest:

@@ -17,7 +17,7 @@ from stax.expr.affine import Algebra
 from stax.expr.nodes import INDEX, Expr, Local, Var
 from stax.expr.walk import names, substitute
 from stax.schedule.directives import Tail
-from stax.schedule.nest import Fuse, Loop, Nest, Skew, Split
+from stax.schedule.nest import Affine, Fuse, Loop, Nest, Skew, Split
 from stax.schedule.scan import Range as Root
 from stax.schedule.scan import Scan
 
@@ -94,7 +94,7 @@ def points(
     Raises UnsupportedError where a loop would stand outside another that its own extent depends on.
     """
     locals_ = [build.local(_fresh(f"{stage}.{loop.name}", taken)) for loop in nest.loops]
-    if any(isinstance(step, Skew) for step in nest.derivations):
+    if any(isinstance(step, Skew | Affine) for step in nest.derivations):
         return _skewed(nest, roots, locals_, stage, backwards, inside)
     tree = _Tree(nest, roots, locals_, stage)
     roots, left = tree.bound(inside)
@@ -150,6 +150,9 @@ def _downwards(nest: Nest, backwards: frozenset[str]) -> set[str]:
             case Skew(parent=parent, new=new):
                 if parent in down:
                     down = down - {parent} | {new}
+            case Affine(parents=parents, new=new):
+                turned = {made for parent, made in zip(parents, new, strict=True) if parent in down}
+                down = down - set(parents) | turned
             case Fuse():
                 pass
     return down
@@ -183,7 +186,7 @@ class _Tree:
                     alive[step.fused] = fused
                     for one in pair:
                         self.used[one] = (step, (*pair, fused))
-                case Skew():
+                case Skew() | Affine():
                     raise AssertionError("`Scan` has the loops of skewed nests")
         self.final = [alive[loop.name] for loop in nest.loops]
         self.locals = locals_

@@ -56,7 +56,7 @@ class Resolved:
     """`placements` has the Funcs that some line places; `nests` has every stage of the program.
 
     `pipeline` is the program with the Funcs that directives made. `folds` says which dims of a Func are folded,
-    `layouts` how its dims lie in memory.
+    `layouts` how its dims lie in memory; `overwrites` what a Func is kept in the storage of.
     """
 
     pipeline: Pipeline
@@ -65,6 +65,7 @@ class Resolved:
     lines: tuple[Line, ...]
     folds: dict[str, tuple[said.FoldStorage, ...]]
     layouts: dict[str, said.Layout]
+    overwrites: dict[str, said.Overwrite]
 
 
 def resolve(pipeline: Pipeline, lines: Iterable[Line], warn: bool = False) -> Resolved:
@@ -113,6 +114,7 @@ class Replay:
         self._reads: dict[StageRef, frozenset[str]] = {}
         self._folds: dict[str, tuple[said.FoldStorage, ...]] = {}
         self._layouts: dict[str, said.Layout] = {}
+        self._overwrites: dict[str, said.Overwrite] = {}
 
     def array(self, name: str) -> Input | None:
         """Return the Input of that name, where no Func has it."""
@@ -153,6 +155,8 @@ class Replay:
                 self._fold(at, directive)
             case said.Layout():
                 self._order(at, directive)
+            case said.Overwrite():
+                self._overwrite(at, directive)
             case said.Rfactor():
                 self._factor(at, directive)
             case said.CacheRead() | said.Clone():
@@ -189,7 +193,13 @@ class Replay:
         if warn:
             self._warn_of_forgotten_updates()
         return Resolved(
-            self.pipeline, placements, dict(self.nests), tuple(self.lines), dict(self._folds), dict(self._layouts)
+            self.pipeline,
+            placements,
+            dict(self.nests),
+            tuple(self.lines),
+            dict(self._folds),
+            dict(self._layouts),
+            dict(self._overwrites),
         )
 
     def _fold(self, at: StageRef, fold: said.FoldStorage) -> None:
@@ -225,6 +235,42 @@ class Replay:
                 hint="lay out a Func that is kept in scratch",
             )  # fmt: skip
         self._layouts[func.name] = layout
+
+    def _overwrite(self, at: StageRef, line: said.Overwrite) -> None:
+        func, span = self.funcs[at.func], line.span
+        target = self.array(line.target) or self.funcs.get(line.target)
+        if target is None and line.target in (t.name for t in self.pipeline.tables):
+            raise ScheduleError(f"{line.target!r} is a Const, which nothing is written over", [(span, "here")])
+        if target is None:
+            raise _no_func(self.pipeline, line.target, span)
+
+        def refuse(why: str, facts: list[str] | None = None, hint: str | None = None) -> ScheduleError:
+            places = [(target.span, "defined here"), (func.span, "defined here"), (span, "here")]
+            return ScheduleError(
+                f"`{func.name}` cannot be kept in place of `{target.name}`: {why}", places, facts or [], hint
+            )
+
+        if at.stage:
+            raise refuse(
+                "overwrite is said of a Func, not of one of its updates", hint=f"s[{func.name!r}].overwrite(g)"
+            )
+        dtypes = (target.dtype,) if isinstance(target, Input) else target.dtypes
+        if dtypes != func.dtypes:
+            given, wanted = (" and ".join(t.name for t in found) for found in (func.dtypes, dtypes))
+            raise refuse("their types differ", [f"`{func.name}` is {given}, `{target.name}` is {wanted}"])
+        if len(target.dims) != len(func.dims):
+            raise refuse(f"one has {len(func.dims)} dims, the other {len(target.dims)}")
+        if target.name in self.pipeline.outputs:
+            raise refuse(f"`{target.name}` is an output, which the caller reads")
+        taken = next((n for n, o in self._overwrites.items() if o.target == target.name and n != func.name), None)
+        if taken is not None:
+            raise refuse(f"`{taken}` is kept there already", hint=f"s[{func.name!r}].overwrite({taken!r})")
+        behind: str | None = target.name
+        while behind is not None:
+            if behind == func.name:
+                raise refuse("each would be kept in the storage of the other" if target is not func else "they are one")
+            behind = self._overwrites[behind].target if behind in self._overwrites else None
+        self._overwrites[func.name] = line
 
     def _copy(self, source: Func | Input, line: said.CacheRead | said.Clone) -> None:
         """Make the Func that some readers of `source` are to read instead."""

@@ -20,6 +20,7 @@ from stax.expr.affine import Affine, Algebra
 from stax.expr.nodes import Expr, Local
 from stax.expr.walk import names, substitute
 from stax.loops.nodes import LoopKind
+from stax.schedule.nest import Affine as Mapped
 from stax.schedule.nest import Fuse, Nest, Skew, Split
 
 MOST_CONDITIONS = 400
@@ -118,6 +119,10 @@ class Scan:
                 case Skew(parent=parent, along=along, factor=factor, new=new):
                     whole = alive.pop(new)
                     alive[parent] = whole - alive[along] * factor
+                case Mapped(parents=parents, inverse=inverse, new=new):
+                    made = [alive.pop(n) for n in new]
+                    for parent, row in zip(parents, inverse, strict=True):
+                        alive[parent] = sum((m * f for m, f in zip(made, row, strict=True)), Affine(0))
                 case Fuse(fused=fused):
                     raise UnsupportedError(f"{stage}: loop `{fused}` is fused, and another loop skewed")
         return alive

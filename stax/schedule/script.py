@@ -79,6 +79,9 @@ def show_directive(directive: Directive) -> str:
         case said.Skew(var=var, along=along, factor=factor, new=new):
             name = "" if new is None else f", new={quote(new)}"
             return f"skew({quote(var)}, {quote(along)}, {factor}{name})"
+        case said.Affine(matrix=matrix, vars=names, new=new):
+            name = "" if new is None else f", new={_tuple(map(quote, new))}"
+            return f"affine({_tuple(_tuple(map(str, row)) for row in matrix)}, {_tuple(map(quote, names))}{name})"
         case said.Vectorize(var=var, n=n):
             return f"vectorize({quote(var)}{_number(n)})"
         case said.Parallel(var=var, n=n):
@@ -100,6 +103,8 @@ def show_directive(directive: Directive) -> str:
             return f"fold_storage({quote(dim)}, {n})"
         case said.Layout(order=order, pad=pad):
             return f"layout({_tuple(map(quote, order))}{'' if pad == 1 else f', pad={pad}'})"
+        case said.Overwrite(target=target):
+            return f"overwrite({quote(target)})"
         case said.CacheRead(name=name, readers=readers):
             return f"cache_read({', '.join(map(quote, (name, *readers)))})"
         case said.Clone(name=name, readers=readers):
@@ -253,7 +258,7 @@ class _Row:
                     self.advance()
                     at = StageRef(at.func, self.updated(*self.arguments(), begin))
                 return at
-            case "mark", "(" if depth == 0:
+            case "mark", "(" if depth < 2:
                 self.advance()
                 values: list[Plain] = []
                 while not self.sees("mark", ")"):

@@ -78,6 +78,15 @@ class Stage:
         """
         return self._say("skew", v, w, factor, new=new)
 
+    def affine(
+        self, matrix: Sequence[Sequence[int]], loops: Sequence[Named], *, new: Sequence[Named] | None = None
+    ) -> Stage:
+        """Make of `loops` as many that count the rows of `matrix` times them, each where one of them stood.
+
+        The map must be a bijection of whole numbers: its determinant is 1 or -1. new: names, else they keep theirs.
+        """
+        return self._say("affine", matrix, loops, new=new)
+
     def vectorize(self, v: Named, n: int | None = None, *, upto: int | None = None) -> Stage:
         """Run the iterations of `v` as lanes in step; with `n`, split `v` by `n` and do so with the inner `v.in`."""
         return self._say("vectorize", v, *(() if n is None else (n,)), upto=upto)
@@ -123,6 +132,14 @@ class Stage:
     def layout(self, order: Sequence[Named], *, pad: int = 1) -> Stage:
         """Keep the values with the dims in `order`, outermost first, the last one's extent a multiple of `pad`."""
         return self._say("layout", tuple(order), pad=None if pad == 1 else pad)
+
+    def overwrite(self, g: Named) -> Stage:
+        """Keep the Func in the storage of `g`, a Func or an Input of its type and shape: cell by cell in its place.
+
+        Refused unless it is proved that nothing reads a cell of `g` after this Func has written there. An Input that is
+        overwritten must be writeable at the call; where the Func is an output, the array given for it is the result.
+        """
+        return self._say("overwrite", g)
 
     def cache_read(self, name: str, *readers: Named) -> Stage:
         """Let `readers`, or all who read it, read a new Func `name` instead, a copy; also said of an Input."""

@@ -18,6 +18,7 @@ USAGE = {
     "reorder": "reorder(v, ...)",
     "reverse": "reverse(v)",
     "skew": "skew(v, w, factor, new=)",
+    "affine": "affine(((n, ...), ...), (v, ...), new=)",
     "vectorize": "vectorize(v) or vectorize(v, n)",
     "parallel": "parallel(v) or parallel(v, n)",
     "unroll": "unroll(v) or unroll(v, n)",
@@ -28,6 +29,7 @@ USAGE = {
     "store_root": "store_root()",
     "fold_storage": "fold_storage(dim, n)",
     "layout": "layout((dim, ...), pad=)",
+    "overwrite": "overwrite(g)",
     "cache_read": "cache_read(name, reader, ...)",
     "clone": "clone(name, reader, ...)",
     "reassociate": "reassociate()",
@@ -40,7 +42,7 @@ USAGE = {
 """The directives, and how each is written."""
 
 LATER = (
-    "affine", "partition", "specialize", "hoist_storage", "compute_with", "overwrite",
+    "partition", "specialize", "hoist_storage", "compute_with",
     "memory", "bound", "align_bounds", "online", "prefetch", "warps", "stages",
     "swizzle", "matrix_unit",
 )  # fmt: skip
@@ -96,6 +98,12 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
             if not isinstance(new, str | None) or (more and rest):
                 return None
             return said.Skew(v, along, _number(factor, span), new, span=span)
+        case "affine", [tuple(rows), tuple(v)], {**rest} if rest.keys() <= {"new"}:
+            names, new = _names(v), rest.get("new")
+            renamed = _names(new) if isinstance(new, tuple) else None
+            if names is None or (new is not None and renamed is None):
+                return None
+            return said.Affine(_matrix(rows, span), names, renamed, span=span)
         case (("vectorize" | "parallel" | "unroll"), [str(v), *number], {**rest}) if not rest and len(number) < 2:
             n = _number(number[0], span) if number else None
             kind = said.Vectorize if word == "vectorize" else said.Parallel if word == "parallel" else said.Unroll
@@ -120,6 +128,8 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
                 raise UnsupportedError("layout(..., align=) comes with a later version", [(span, "here")])
             found = _names(order)
             return None if found is None else said.Layout(found, _number(rest.get("pad", 1), span), span=span)
+        case "overwrite", [str(target)], {**rest} if not rest:
+            return said.Overwrite(target, span=span)
         case "cache_read" | "clone", [str(name), *readers], {**rest} if not rest:
             found = _names(readers)
             return (
@@ -156,6 +166,12 @@ def _number(n: Plain, span: Span | None) -> int:
     if type(n) is not int:
         raise ScheduleError(f"a factor is an int, not {n!r}", [(span, "here")])
     return n
+
+
+def _matrix(rows: Sequence[Plain], span: Span | None) -> tuple[tuple[int, ...], ...]:
+    if not all(isinstance(row, tuple) for row in rows):
+        raise ScheduleError(f"affine is written {USAGE['affine']}", [(span, "here")])
+    return tuple(tuple(_number(n, span) for n in row) for row in rows if isinstance(row, tuple))
 
 
 def _tail(named: Mapping[str, Plain], span: Span | None) -> Tail:

@@ -163,6 +163,29 @@ def cloned(s: sx.Schedule) -> None:
     s["again"].compute_at("g", "y")
 
 
+def steps() -> sx.Func:
+    t, x = sx.vars("t x")
+    a = sx.Input("a", sx.uint16, 2)
+    n = a.shape[1]
+    u = sx.Func("u", shape=(9, n))
+    u[0, x] = a[0, x]
+    u[t, x] = sx.select((x > 0) & (x < n - 1), u[t - 1, sx.maximum(x - 1, 0)] + u[t - 1, x + 1], u[t - 1, x])
+    return u
+
+
+def stepped(a: np.ndarray) -> np.ndarray:
+    u = np.empty((9, a.shape[1]), a.dtype)
+    u[0] = a[0]
+    for t in range(1, 9):
+        u[t] = u[t - 1]
+        u[t, 1:-1] = u[t - 1, :-2] + u[t - 1, 2:]
+    return u
+
+
+def mapped(s: sx.Schedule) -> None:
+    s["u"].affine(((1, 0), (1, 1)), ("t", "x")).tile(("t", "x"), ("to", "xo"), ("ti", "xi"), (4, 16))
+
+
 CASES = {
     "reassociate": Case(
         row_sums, none, lambda s: s["t"].update(0).reassociate().reorder("r.k", "y"), floats, sums, 211
@@ -194,6 +217,10 @@ CASES = {
     "layout": Case(product, packed, turned, matrices, lambda a, b: a @ b),
     "clone": Case(
         twice_read, whole, cloned, words, lambda a: 2 * (2 * a[:-1] + a[1:]).astype(np.uint16)
+    ),
+    "affine": Case(steps, none, mapped, words, stepped),
+    "overwrite": Case(
+        wave, none, lambda s: s["f"].compute_root().overwrite("a"), words, lambda a: (a * 3 + 1).astype(np.uint16)
     ),
     "store_at": Case(blur, strips, slid, words, blurred),
     "fold_storage": Case(blur, slid, lambda s: (slid(s), s["bx"].fold_storage("y", 4)), words, blurred),

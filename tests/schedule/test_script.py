@@ -96,7 +96,7 @@ def test_single_quotes_and_escapes_are_those_of_python():
         ('s["f"].unroll("\\q")', 16, "an escape"),
         ('s["f"].unroll("\\U00110000")', 16, "an escape"),
         ('s["f"].tile(("y"), ("a",), ("b",), (1,))', 17, "','"),
-        ('s["f"].tile((("y",),), ("a",), ("b",), (1,))', 14, "a string or a number"),
+        ('s["f"].tile(((("y",),),), ("a",), ("b",), (1,))', 15, "a string or a number"),
         ('s["f"].update(-1).inline()', 8, "update(k)"),
         ('s["f"].update("0").inline()', 8, "update(k)"),
         ('s["f"].compute_at(s["g"].inline(), "x")', 26, "'update'"),
