@@ -57,7 +57,19 @@ p[r] = p[r - 1] * 0.5 + a[r]
 s = sx.Schedule(p)
 """
 
+SHIFT = r"""
+x = sx.Var("x")
+a = sx.Input("a", sx.float32, 1)
+f = sx.Func("f")
+f[x] = a[sx.maximum(x - 1, 0)] + a[x]
+s = sx.Schedule(f)
+"""
+
 REFUSALS = {
+    "a map of loops that is no bijection": BLUR + "s[g].affine(((2, 1), (0, 1)), (y, x))\n",
+    "a map of loops of another rank": BLUR + "s[g].affine(((1, 0),), (y, x))\n",
+    "a shift in place of its input in the wrong direction": SHIFT + "s[f].overwrite(a)\nsx.check(f, s)\n",
+    "in place of an input of another shape": BLUR + "s[g].overwrite(a)\nsx.check(g, s)\n",
     "atomic on a definition": HIST + "s[h].atomic()",
     "atomic on an update that does not combine": RUNNING + "s[p].update(0).atomic().parallel(r)\nsx.compile(p, s)",
     "accumulators of a loop that is not reduced": r"""
