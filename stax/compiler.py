@@ -10,6 +10,7 @@ from typing import Any
 
 from stax.algorithm import nodes
 from stax.algorithm.nodes import Pipeline, origin_name
+from stax.algorithm.positions import position_params
 from stax.backends.artifact import Artifact, Facts
 from stax.bounds.infer import RegionCheck, Regions, SizeCheck, infer
 from stax.dtypes import int64
@@ -298,6 +299,7 @@ def signature(pipeline: Pipeline, regions: Regions, legal: Legal) -> Signature:
         tuple(checks),
         pipeline.outputs[0],
         tuple((i.name, legal.holders[i.name]) for i in pipeline.inputs if i.name in legal.holders),
+        position_params(pipeline),
     )
 
 

@@ -1,11 +1,13 @@
 """Integer expressions as sums `c0 + c1 * atom1 + ...`, so that equal positions look equal, and proofs about them.
 
-int64 and `index` are one here: positions do not overflow. An atom is whatever is not a sum or a multiple: a name, a
-size, a floor division, a minimum, a value that depends on data.
+int64 and `index` are one here: positions do not overflow. A value that depends on data may, so that sums of it that
+could are no sums here. An atom is whatever is not a sum or a multiple: a name, a size, a floor division, a minimum, a
+value that depends on data.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -28,6 +30,7 @@ from stax.expr.nodes import (
     Var,
 )  # fmt: skip
 from stax.expr.number import Numbering
+from stax.expr.value_range import of_dtype
 from stax.expr.walk import children, with_children
 
 
@@ -84,6 +87,9 @@ class Interval:
 
 
 EVERYTHING = Interval(None, None)
+POSITION = 1 << 47  # what positions, sizes and the Params that they are computed from stay below
+EVERY_WORD = (-math.inf, math.inf)
+WORD = 1 << 62  # sums that stay below it are those of 64-bit integers
 Ranges = Mapping[str, Interval]
 
 
@@ -93,6 +99,7 @@ class Algebra:
     def __init__(self) -> None:
         self._numbering = Numbering()
         self._atoms: dict[int, Expr] = {}
+        self._spans: dict[int, tuple[float, float]] = {}
         self._memo: dict[int, tuple[Expr, Affine]] = {}
 
     def atom(self, number: int) -> Expr:
@@ -174,7 +181,7 @@ class Algebra:
         gap = a - b
         if not gap.terms:
             return (a if gap.const < 0 else b) if op is BinaryOp.MIN else (a if gap.const > 0 else b)
-        shift = min(a.const, b.const)
+        shift = 0 if self._is_wild(a) or self._is_wild(b) else min(a.const, b.const)
         parts = {*self._arms(op, a - shift), *self._arms(op, b - shift)}
         ordered = sorted(parts, key=lambda p: (p.terms, p.const))
         kept = [p for p in ordered if not any(self._beaten(op, p, q) for q in ordered)]
@@ -222,22 +229,24 @@ class Algebra:
             case Const(value=value) if not node.dtype.is_float:
                 return Affine(int(value))
             case Binary(op=BinaryOp.ADD) if below:
-                return below[0] + below[1]
+                return self._exact(below[0] + below[1], node)
             case Binary(op=BinaryOp.SUB) if below:
-                return below[0] - below[1]
+                return self._exact(below[0] - below[1], node)
             case Binary(op=BinaryOp.MUL) if below and not (below[0].terms and below[1].terms):
                 a, b = below
-                return b * a.const if not a.terms else a * b.const
+                return self._exact(b * a.const if not a.terms else a * b.const, node)
             case Binary(op=BinaryOp.FLOORDIV) if below and not below[1].terms and below[1].const > 0:
                 return self.divided(below[0], below[1].const)
             case Binary(op=BinaryOp.MOD) if below and not below[1].terms and below[1].const > 0:
                 return self.remainder(below[0], below[1].const)
             case Binary(op=(BinaryOp.MIN | BinaryOp.MAX) as op) if below:
                 return self._extreme(op, below[0], below[1])
+            case Binary(op=BinaryOp.MUL) if below and self._is_wild(below[0] + below[1]):
+                return self._leaf(_as_index(node))
             case Binary(op=op) if below:
                 return self._leaf(build.binary(op, self.expr(below[0]), self.expr(below[1])))
             case Unary(op=UnaryOp.NEG) if below:
-                return below[0] * -1
+                return self._exact(below[0] * -1, node)
             case Cast() | Broadcast() if below:
                 return below[0]
             case Select(cond=cond) if below:
@@ -247,8 +256,47 @@ class Algebra:
 
     def _leaf(self, node: Expr) -> Affine:
         number = self._numbering.of(node)
-        self._atoms.setdefault(number, node)
+        if number not in self._atoms:
+            self._atoms[number] = node
+            self._spans[number] = self._span_of(node)
         return Affine(0, ((number, 1),))
+
+    def _exact(self, a: Affine, node: Expr) -> Affine:
+        """Return `a`, or `node` as an atom where 64 bits may not hold what `a` is: a sum that wraps is no sum."""
+        return self._leaf(_as_index(node)) if self._is_wild(a) else a
+
+    def _is_wild(self, a: Affine) -> bool:
+        lo, hi = self._span(a)
+        return lo <= -WORD or hi >= WORD
+
+    def _span(self, a: Affine) -> tuple[float, float]:
+        """Return numbers that `a` lies between."""
+        ends = [sorted((lo * f, hi * f)) for number, f in a.terms for lo, hi in (self._spans[number],)]
+        return a.const + sum(lo for lo, _ in ends), a.const + sum(hi for _, hi in ends)
+
+    def _span_of(self, atom: Expr) -> tuple[float, float]:
+        match atom:
+            case Var() | Local() | Size() | Ramp() | Cast(value=Param()):
+                return -POSITION, POSITION
+            case Binary(op=BinaryOp.MOD, right=Const(value=by)) if by > 0:
+                return 0, int(by) - 1
+            case Binary(op=BinaryOp.FLOORDIV, left=left):
+                return self._span(self.of(left))
+            case Binary(op=BinaryOp.MIN | BinaryOp.MAX as op, left=left, right=right):
+                (a, b), (c, d) = self._span(self.of(left)), self._span(self.of(right))
+                return (min(a, c), min(b, d)) if op is BinaryOp.MIN else (max(a, c), max(b, d))
+            case Binary(op=BinaryOp.MUL | BinaryOp.MOD, left=left, right=right) if whole(atom):
+                wild = self._is_wild(self.of(left)) or self._is_wild(self.of(right))
+                return EVERY_WORD if wild else (-POSITION, POSITION)
+            case Select(yes=yes, no=no):
+                (a, b), (c, d) = self._span(self.of(yes)), self._span(self.of(no))
+                return min(a, c), max(b, d)
+            case Cast(value=value) if value.dtype.bits < 64:
+                return of_dtype(value.dtype)
+            case Cast(value=Binary(op=BinaryOp.AND, right=Const(value=mask))) if mask >= 0:
+                return 0, int(mask)
+            case _:
+                return EVERY_WORD
 
 
 class Prover:

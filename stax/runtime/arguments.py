@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from stax.algorithm.nodes import Input, Scalar
+from stax.algorithm.positions import LARGEST_POSITION
 from stax.backends.artifact import Facts
 from stax.dtypes import DType
 from stax.errors import ArgumentError, BoundsError, DeviceError, StaxError
@@ -75,6 +76,9 @@ class Arguments:
         given = self._match(args, named)
         arrays = {one.name: _input(one, self._given(given, one.name)) for one in self.signature.inputs}
         scalars = {one.name: _scalar(one, given.get(one.name)) for one in self.signature.scalars if one.name in given}
+        for one in self.signature.scalars:
+            if one.name in self.signature.positions and one.name in scalars:
+                _check_position(one, scalars[one.name])
         scalars |= self._defaults(given) | self._origin(origin)
         sizes = {name: array.shape for name, array in (arrays | self._tables).items()}
         self._check_declared(sizes, scalars)
@@ -461,6 +465,16 @@ def _scalar(one: Scalar, value: Any) -> Number:
             f"Param `{one.name}` is {number}, outside its limits {low}..{high}", places=[(one.span, "declared here")]
         )
     return number
+
+
+def _check_position(one: Scalar, number: Number) -> None:
+    if abs(number) > LARGEST_POSITION:
+        raise ArgumentError(
+            f"Param `{one.name}` is {number}, and positions that are computed from it could wrap",
+            places=[(one.span, "declared here")],
+            facts=[f"positions, and what is compared with them, stay within {LARGEST_POSITION} (2 ** 47) of 0"],
+            hint="clip the number before the call: no array has a position so far out",
+        )
 
 
 def _number(one: Scalar, value: Any) -> Number:

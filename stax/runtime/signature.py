@@ -72,6 +72,7 @@ class Signature:
     """`arguments` name Inputs and Scalars in positional order; `outputs` come in the order they are returned.
 
     `overwritten` has the Inputs that the kernel writes over, each with the buffer that it is: itself or an output.
+    `positions` name the Scalars that positions are computed from.
     """
 
     inputs: tuple[Input, ...]
@@ -82,6 +83,7 @@ class Signature:
     checks: tuple[Check, ...] = ()
     name: str = "kernel"
     overwritten: tuple[tuple[str, str], ...] = ()
+    positions: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         arrays = {i.name: i for i in self.inputs}

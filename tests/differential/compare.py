@@ -16,6 +16,7 @@ import numpy as np
 import stax as sx
 from stax.algorithm.interpret import interpret
 from stax.algorithm.nodes import Pipeline
+from stax.algorithm.positions import LARGEST_POSITION, position_params
 from stax.backends.artifact import Artifact, Facts
 from stax.backends.llvm.build import artifact
 from stax.bounds.infer import Regions, infer
@@ -31,7 +32,7 @@ from stax.loops.show import show as show_loops
 from stax.lower.passes import lower
 from stax.runtime.arguments import Arguments
 from stax.runtime.kernel import Build, Kernel
-from stax.schedule.directives import Line
+from stax.schedule.directives import ComputeRoot, Inline, Line, StoreAt, StoreRoot
 from stax.schedule.legal import Legal
 from stax.schedule.schedule import Schedule
 from tests.differential import layouts
@@ -41,6 +42,7 @@ from tests.differential.seen import words_drawn, words_of
 
 MOST_CELLS = 1 << 17
 GROWTH = 8
+PLACEMENTS = (ComputeRoot, Inline, StoreAt, StoreRoot)
 
 
 @dataclass(slots=True)
@@ -96,6 +98,8 @@ def build(drawn: Drawn) -> Built:
         pipeline = freeze(outputs, fp=drawn.fp)
     regions = infer(pipeline)
     scalars = {p.name: p.value for p in drawn.params if any(s.name == p.name for s in pipeline.scalars)}
+    if any(abs(scalars[name]) > LARGEST_POSITION for name in position_params(pipeline)):
+        raise Refused("call: positions are computed from a Param that is too large")
     shapes = dict(drawn.shapes)
     for name in pipeline.outputs:
         f = pipeline.func(name)
@@ -360,7 +364,7 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
                 for word in words_of(drawn, legal.pipeline, program, texts.texts, built.arrays):
                     outcome.seen[word] = outcome.seen.get(word, 0) + 1
                 if lines:
-                    _count_directive(rng, built, lines, program, outcome)
+                    _count_directives(rng, built, lines, program, outcome)
                 clock("count")
     except Wrong as error:
         outcome.status, outcome.message, outcome.schedule = "wrong", str(error), current
@@ -372,18 +376,19 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
     return outcome
 
 
-def _count_directive(rng: Random, built: Built, lines: Sequence[Line], program: Program, outcome: Outcome) -> None:
-    """Count one directive as seen if the loops are others without it."""
-    at = rng.randrange(len(lines))
-    word = f"directive {_word(lines[at])}"
-    outcome.drawn[word] = outcome.drawn.get(word, 0) + 1
-    rest = [line for k, line in enumerate(lines) if k != at]
-    try:
-        other = show_loops(lower(prove(built.pipeline, rest, built.regions)))
-    except StaxError:
-        other = ""
-    if other != show_loops(program):
-        outcome.seen[word] = outcome.seen.get(word, 0) + 1
+def _count_directives(rng: Random, built: Built, lines: Sequence[Line], program: Program, outcome: Outcome) -> None:
+    """Count one directive, and each placement, as seen if the loops are others without it."""
+    one = rng.randrange(len(lines))
+    for at, line in enumerate(lines):
+        if at == one or isinstance(line.directive, PLACEMENTS):
+            word = f"directive {_word(line)}"
+            outcome.drawn[word] = outcome.drawn.get(word, 0) + 1
+            try:
+                other = show_loops(lower(prove(built.pipeline, [*lines[:at], *lines[at + 1 :]], built.regions)))
+            except StaxError:
+                other = ""
+            if other != show_loops(program):
+                outcome.seen[word] = outcome.seen.get(word, 0) + 1
 
 
 def _word(line: Line) -> str:

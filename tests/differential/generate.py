@@ -138,6 +138,7 @@ class _Drawer:
         self.count = 0
         self.heavy = 3
         self.current: set[str] = set()
+        self.seldom: list[str] = []
         self.out.fp = self.r.choice(("default", "default", "strict"))
         self.types = self.r.sample(NUMBERS, 2) + self.r.sample(("bool", "float32", "int32", "uint8"), 1)
         self.extents = [self._extent() for _ in range(3)]
@@ -153,12 +154,12 @@ class _Drawer:
             self.input(r.choice(self.types), r.choice((1, 1, 2, 2, 2, 3)))
         if r.random() < 0.5:
             self.param(r.choice(self.types))
-        if r.random() < 0.12:
+        if r.random() < 0.2:
             self.table()
         kinds = (
             (self.pure, 10), (self.reduction, 4), (self.pure_update, 2), (self.scatter, 3), (self.recurrence, 3),
             (self.group, 1), (self.tuple_func, 2), (self.lookup, 1), (self.part_update, 1),
-            (self.padded, 2), (self.monoid, 1), (self.position, 1),
+            (self.padded, 6), (self.monoid, 1), (self.position, 2), (self.rare, 8), (self.converted, 3),
         )  # fmt: skip
         made: list[str] = []
         for _ in range(r.choice((1, 2, 2, 3, 3, 4, 5))):
@@ -182,6 +183,7 @@ class _Drawer:
         others = [m for m in made[:-1] if self._servable(m)]
         if others and r.random() < 0.6:
             chosen += r.sample(others, min(len(others), r.choice((1, 1, 2))))
+        chosen += [m for m in self.seldom if m not in chosen and r.random() < 0.8]
         self.out.outputs = chosen
         for name in chosen:
             source = next(s for s in self.sources if s.text == name)
@@ -313,6 +315,91 @@ class _Drawer:
         self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims), "closed" if closed else "func"))
         return name
 
+    def rare(self) -> str:
+        """One operation alone, of those that expressions seldom have."""
+        r = self.r
+        name, dims = self.fresh("f"), self._dims()
+        floors: list[int | None] = [0] * len(dims)
+        ceils: list[int | None] = [None] * len(dims)
+        leaf = self._scope(dims, floors, ceils)
+        leaf.depth = 0
+        terms = [self._one(leaf) for _ in range(r.choice((1, 2, 3, 4)))]
+        value = terms[0]
+        kind = r.choice(FLOATS)
+        for term in terms[1:]:
+            parts: list[Piece] = ["(sx.cast(", value, f", {_type(kind)}) - sx.cast(", term, f", {_type(kind)}))"]
+            value = Term(kind, parts)
+        self._make(name)
+        self.seldom.append(name)
+        self.say(f"{name}[{_index(dims)}] = ", value)
+        self.sources.append(Source(name, (value.dtype,), floors, ceils, [None] * len(dims)))
+        return name
+
+    def _one(self, leaf: Scope) -> Term:
+        r = self.r
+        real = r.choice(FLOATS)
+        match r.choice(
+            (
+                "one",
+                "one",
+                "one",
+                "one",
+                "one",
+                "one",
+                "two",
+                "whole",
+                "whole",
+                "test",
+                "test",
+                "bool",
+                "bool",
+                "param",
+                "param",
+                "equal",
+            )
+        ):
+            case "one":
+                return self._call(real, r.choice(ONE), self.expr(real, leaf))
+            case "two":
+                return self._call(real, r.choice(TWO), self.expr(real, leaf), self.expr(real, leaf))
+            case "whole":
+                return self._call(real, r.choice((*WHOLE, "sqrt")), self.expr(real, leaf))
+            case "test":
+                return self._call("bool", r.choice(("isnan", "isinf", "isfinite")), self.expr(real, leaf))
+            case "equal":
+                return Term(
+                    "bool", ["(", self.expr(real, leaf), r.choice((" == ", " != ")), self.expr(real, leaf), ")"]
+                )
+            case "bool":
+                op = r.choice(("==", "!=", "^", "~"))
+                if op == "~":
+                    return Term("bool", ["(~", self.expr("bool", leaf), ")"])
+                return Term("bool", ["(", self.expr("bool", leaf), f" {op} ", self.expr("bool", leaf), ")"])
+            case _:
+                dtype = r.choice(("bool", "bool", "float16", "float32", "float64", r.choice(INTS)))
+                given, kind = Term(dtype, [self.param(dtype)]), r.choice(self.types)
+                if dtype == "bool":
+                    return Term(
+                        kind, ["sx.select(", given, ", ", self.expr(kind, leaf), ", ", self.expr(kind, leaf), ")"]
+                    )
+                return Term(dtype, ["(", self.expr(dtype, leaf), " - ", given, ")"])
+
+    def converted(self) -> str:
+        """Convert, and do nothing else: inside an expression, one that goes through a third type is written as that."""
+        r = self.r
+        kinds = (("bool",), INTS[4:], INTS[:4], ("float16",), ("float32", "float64"))
+        taken, made = r.choice(r.choice((kinds[0], *kinds))), r.choice(r.choice((*kinds[1:], kinds[3])))
+        name, dims = self.fresh("f"), self._dims()
+        floors: list[int | None] = [0] * len(dims)
+        ceils: list[int | None] = [None] * len(dims)
+        scope = self._scope(dims, floors, ceils)
+        scope.depth = r.choice((0, 1))
+        self._make(name)
+        self.seldom.append(name)
+        self.say(f"{name}[{_index(dims)}] = sx.cast(", self.expr(taken, scope), f", {_type(made)})")
+        self.sources.append(Source(name, (made,), floors, ceils, [None] * len(dims)))
+        return name
+
     def reduction(self) -> str:
         """Start, then an update over an RDom."""
         r = self.r
@@ -369,16 +456,16 @@ class _Drawer:
                 variables.append(f"{key}=({low}, {end})")
                 found.append(Name(f"{name}.{key}", low, None))
                 self.word("ragged RDom")
-            elif not sure and choice < 0.2 and found:
+            elif not sure and choice < 0.26 and found:
                 variables.append(f"{key}=({low}, lambda {name}: {found[0].text} + 1)")
                 found.append(Name(f"{name}.{key}", low, None if found[0].hi is None else found[0].hi + 1))
                 self.word("RDom range by another variable")
-            elif not sure and choice < 0.32:
+            elif not sure and choice < 0.36:
                 text, n = self.size_param()
                 variables.append(f"{key}=({low}, {low} + {text})")
                 found.append(Name(f"{name}.{key}", low, low + n - 1))
                 self.word("RDom range by a Param")
-            elif not sure and choice < 0.42:
+            elif not sure and choice < 0.44:
                 source = r.choice([s for s in self.sources if s.kind == "input"])
                 size = r.choice(source.sizes)
                 variables.append(f"{key}={size}")

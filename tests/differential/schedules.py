@@ -67,23 +67,23 @@ def _directive(rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str) 
     others = _readers(pipeline, f.name)
     if rng.random() < 0.08:
         return _copied(rng, pipeline, fresh)
-    if rng.random() < 0.35 and f.name not in pipeline.outputs and others:
+    if rng.random() < 0.5 and f.name not in pipeline.outputs and others:
         kind = rng.random()
         if kind > 0.9 and f.dims and rng.random() < 0.5:
             return [said("layout", tuple(rng.sample(f.dims, len(f.dims))), pad=rng.choice((1, 2, 8)), at=place)]
-        if kind < 0.12 and not f.updates:
+        if kind < 0.2 and not f.updates:
             return [said("inline", at=place)]
-        if kind < 0.22:
+        if kind < 0.32:
             return [said("compute_root", at=place)]
         reader = rng.choice(others)
         outer = [loop.name for loop in schedule.nest(reader).loops]
         if not outer:
             return []
-        d = rng.randrange(len(outer))
-        w = rng.randint(0, d)
-        if kind < 0.55:
+        d = rng.randrange(len(outer)) if rng.random() < 0.5 else len(outer) - 1
+        w = rng.randint(0, max(0, d - 1))
+        if kind < 0.5:
             return [said("compute_at", reader, outer[d], at=place)]
-        if kind < 0.75:
+        if kind < 0.6:
             return [said("compute_at", reader, outer[d], at=place, store=outer[w])]
         kept = said("store_at", reader, outer[w], at=place) if rng.random() < 0.7 else said("store_root", at=place)
         if kind < 0.85:
