@@ -227,7 +227,7 @@ def _inferred(built: Built, rng: Random) -> Built:
     """
     if rng.random() > 0.2:
         return built
-    arguments = Arguments(signature(built.pipeline, built.regions))
+    arguments = Arguments(signature(built.pipeline, built.regions, prove(built.pipeline, (), built.regions)))
     given = {**built.arrays, **built.scalars}
     try:
         bound = arguments.bind((), given)
@@ -253,7 +253,7 @@ def kernel_of(built: Built, lines: Sequence[Line]) -> tuple[Kernel, Legal, Progr
 
     made = Kernel(
         Build(
-            signature=signature(built.pipeline, built.regions),
+            signature=signature(built.pipeline, built.regions, legal),
             respecialise=respecialise,
             program=program,
             threads=2,
