@@ -30,7 +30,7 @@ from stax.runtime.cache import Store, default_folder, object_key
 from stax.runtime.kernel import Build, Kernel
 from stax.runtime.pool import pool
 from stax.runtime.signature import Check, CheckKind, Output, Signature
-from stax.schedule.legal import Legal
+from stax.schedule.legal import Demand, Legal
 from stax.schedule.schedule import Schedule
 from stax.target import Target
 
@@ -281,7 +281,7 @@ def plain_facts(taken: Signature, program: Program) -> Facts:
 
 
 def signature(pipeline: Pipeline, regions: Regions, legal: Legal) -> Signature:
-    """Return what the kernel takes and gives, and what a call checks."""
+    """Return what the kernel takes and gives, and what a call checks: also what the schedule `legal` promises."""
     outputs = tuple(
         Output(f.name, f.dtypes, regions.shapes[f.name], f.dims, _origin(pipeline, f), f.span)
         for f in map(pipeline.func, pipeline.outputs)
@@ -290,6 +290,7 @@ def signature(pipeline: Pipeline, regions: Regions, legal: Legal) -> Signature:
     checks += [_read_check(c) for c in regions.checks]
     checks += [_read_check(c) for c in legal.checks]
     checks += [_fixed_check(*one) for one in regions.fixed]
+    checks += [_demand_check(d) for d in legal.demands]
     return Signature(
         pipeline.inputs,
         pipeline.scalars,
@@ -322,3 +323,8 @@ def _fixed_check(output: str, dim: int, extent: Expr) -> Check:
     size: Expr = Size(INDEX, output, dim)
     equal = build.binary(build.Op.EQ, size, extent)
     return Check(equal, CheckKind.EXTENT, output, dim, extent, extent, size)
+
+
+def _demand_check(d: Demand) -> Check:
+    kind = CheckKind.LANES if d.loop else CheckKind.PROMISE
+    return Check(d.cond, kind, d.source, 0, d.lo, d.hi, build.add(d.hi, 1), d.text, d.span, d.name)

@@ -56,10 +56,43 @@ class SizeCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class Promise:
+    """What somebody says that is needed of a Func along a dim: the `n` values from `lo` on.
+
+    Where `lo` is None, whole runs of `n`: the first value and how many there are are multiples of it.
+    """
+
+    lo: int | None
+    n: int
+
+    def interval(self, needed: Interval, algebra: Algebra) -> Interval:
+        """Return what is needed where the promise is kept."""
+        if self.lo is not None:
+            return Interval(Affine(self.lo), Affine(self.lo + self.n - 1))
+        first = algebra.divided(needed.first, self.n) * self.n
+        return Interval(first, first + algebra.divided(needed.last - needed.first + 1, self.n) * self.n - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """A promise about dim `dim` of `func`, and what is needed in truth."""
+
+    func: str
+    dim: int
+    promise: Promise
+    needed: Interval
+
+
+Promises = Mapping[tuple[str, int], Promise]
+NONE: Promises = {}
+
+
+@dataclass(frozen=True, slots=True)
 class Regions:
     """What `infer` found. `shapes` holds None in a dimension that the call must give.
 
     `fixed` are outputs, dims and the extents they must have: a declared shape in a dim that is computed whole.
+    `promised` is taken for granted, and must be checked.
     """
 
     boxes: Mapping[str, Box]
@@ -68,20 +101,22 @@ class Regions:
     agreements: tuple[SizeCheck, ...]
     fixed: tuple[tuple[str, int, Expr], ...]
     context: Context
+    promised: tuple[Promised, ...] = ()
 
 
-def infer(pipeline: Pipeline) -> Regions:
-    """Return the regions of `pipeline`.
+def infer(pipeline: Pipeline, promises: Promises = NONE) -> Regions:
+    """Return the regions of `pipeline`, taking `promises` for granted.
 
     Raises BoundsError where an index has no bound, where index 0 of an output cannot be served, or where a scatter may
     leave its Func; what depends on sizes becomes a check for the call.
     """
-    return _Inference(pipeline).run()
+    return _Inference(pipeline, promises).run()
 
 
 @dataclass(slots=True)
 class _Inference:
     pipeline: Pipeline
+    promises: Promises
     algebra: Algebra = field(default_factory=Algebra)
     demand: dict[str, list[Interval | None]] = field(default_factory=dict[str, "list[Interval | None]"])
     boxes: dict[str, Box] = field(default_factory=dict[str, Box])
@@ -93,9 +128,10 @@ class _Inference:
         default_factory=dict[str, "tuple[tuple[Access, ...], ...]"]
     )
     values: dict[tuple[str, int], ValueRange] = field(default_factory=dict[tuple[str, int], ValueRange])
+    promised: list[Promised] = field(default_factory=list[Promised])
 
     def run(self) -> Regions:
-        pipeline = self.pipeline
+        pipeline, promises = self.pipeline, self.promises
         for scalar in pipeline.scalars:
             if scalar.low is not None and scalar.dtype.is_integer:
                 self.at_least[self._symbol(Param(scalar.dtype, scalar.name))] = int(scalar.low)
@@ -107,6 +143,10 @@ class _Inference:
         for name in pipeline.outputs:
             f = pipeline.func(name)
             self.demand[name] = [output_interval(self.context(), f, d) for d in range(len(f.dims))]
+            for d in range(len(f.dims)):
+                if (name, d) in promises:
+                    needed = asked_interval(self.context(), f, d)
+                    self.promised.append(Promised(name, d, promises[name, d], needed))
         member_of = {name: group for group in pipeline.groups for name in group}
         done: set[str] = set()
         for f in reversed(pipeline.funcs):
@@ -122,7 +162,7 @@ class _Inference:
             for d in range(len(pipeline.func(name).dims))
             if (extent := whole_extent(context, pipeline.func(name), d)) is not None
         )
-        return Regions(self.boxes, shapes, tuple(self._checks()), agreements, fixed, context)
+        return Regions(self.boxes, shapes, tuple(self._checks()), agreements, fixed, context, tuple(self.promised))
 
     def size(self, array: str, dim: int) -> Affine:
         return self.algebra.of(Size(INDEX, array, dim))
@@ -188,10 +228,17 @@ class _Inference:
 
     def _box(self, f: Func) -> None:
         asked = self.demand.get(f.name, [None] * len(f.dims))
-        self.boxes[f.name] = box_of(self.context(), f, asked, Prover(self.algebra, {}, self.at_least), {})
+        box = box_of(self.context(), f, asked, Prover(self.algebra, {}, self.at_least), {})
+        if f.name not in self.pipeline.outputs:
+            for d, needed in enumerate(box):
+                if (f.name, d) in self.promises:
+                    promise = self.promises[f.name, d]
+                    self.promised.append(Promised(f.name, d, promise, needed))
+                    box = (*box[:d], promise.interval(needed, self.algebra), *box[d + 1 :])
+        self.boxes[f.name] = box
 
     def context(self) -> Context:
-        return Context(self.pipeline, self.algebra, self.at_least, self.found, self.values)
+        return Context(self.pipeline, self.algebra, self.at_least, self.found, self.values, self.promises)
 
     def ranges(self, f: Func, stage: int) -> dict[str, Interval]:
         """Return the box of each variable of a stage, its dims first."""
@@ -342,6 +389,7 @@ class Context:
     at_least: Mapping[int, int]
     accesses: Mapping[str, tuple[tuple[Access, ...], ...]]
     values: Mapping[tuple[str, int], ValueRange]
+    promises: Promises
 
     def of_read(self, read: Read) -> ValueRange:
         """Return the range of what `read` can give."""
@@ -396,6 +444,12 @@ def whole_extent(context: Context, f: Func, d: int, unread: bool = False) -> Aff
 
 
 def output_interval(context: Context, f: Func, d: int) -> Interval:
+    """Return the interval of an output that is asked for, or promised to be."""
+    found, promise = asked_interval(context, f, d), context.promises.get((f.name, d))
+    return found if promise is None else promise.interval(found, context.algebra)
+
+
+def asked_interval(context: Context, f: Func, d: int) -> Interval:
     """Return the interval of an output: what the call says, or the declared one where the dim is computed whole."""
     whole = whole_extent(context, f, d)
     if whole is not None:

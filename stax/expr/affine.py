@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import gcd
 
 from stax.expr import build
 from stax.expr.nodes import (
@@ -31,7 +32,7 @@ from stax.expr.nodes import (
 )  # fmt: skip
 from stax.expr.number import Numbering
 from stax.expr.value_range import of_dtype
-from stax.expr.walk import children, with_children
+from stax.expr.walk import children, postorder, with_children
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +306,7 @@ class Prover:
     def __init__(self, algebra: Algebra, ranges: Ranges, at_least: Mapping[int, int] | None = None) -> None:
         self._algebra, self._ranges, self._at_least = algebra, ranges, at_least or {}
         self._budget = 0
+        self._late = False  # whether quotients that no name moves are replaced last, as sizes are
 
     def nonnegative(self, a: Affine) -> bool:
         """Return whether `a` >= 0 was proved.
@@ -315,7 +317,12 @@ class Prover:
         >>> Prover(g, {"x": Interval(Affine(0), n - 1)}).nonnegative(n - 1 - g.of(x))
         True
         """
-        self._budget = 120
+        self._budget, self._late = 120, False
+        if self._prove(a):
+            return True
+        if not self._has_rigid(a):
+            return False
+        self._budget, self._late = 120, True
         return self._prove(a)
 
     def less_equal(self, a: Affine, b: Affine) -> bool:
@@ -341,6 +348,9 @@ class Prover:
             return False
         if not a.terms:
             return a.const >= 0
+        by = gcd(*(f for _, f in a.terms))
+        if by > 1:
+            a = Affine(a.const // by, tuple((t, f // by) for t, f in a.terms))
         left_over = Affine(0, tuple(t for t in a.terms if t[0] not in waiting))
         if not left_over.terms:
             return False
@@ -381,10 +391,21 @@ class Prover:
                     return (1, -self._order(name))
                 case Size() | Param() | Ramp() | Cast() | Local() | Var():
                     return (2, term[0])
+                case Binary(op=BinaryOp.FLOORDIV) if self._late and self._rigid(atom):
+                    return (2, term[0])
                 case _:
                     return (0, -term[0])
 
         return min(a.terms, key=rank)
+
+    def _has_rigid(self, a: Affine) -> bool:
+        """Return whether `a` is of a quotient that no name moves and of something that one does."""
+        atoms = [self._algebra.atom(t) for t, _ in a.terms]
+        rigid = [isinstance(e, Binary) and e.op is BinaryOp.FLOORDIV and self._rigid(e) for e in atoms]
+        return any(rigid) and not all(rigid)
+
+    def _rigid(self, atom: Expr) -> bool:
+        return not any(isinstance(e, Var | Local) and e.name in self._ranges for e in postorder((atom,)))
 
     def _order(self, name: str) -> int:
         return next(k for k, other in enumerate(self._ranges) if other == name)

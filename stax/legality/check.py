@@ -15,16 +15,22 @@ from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, accesses, at_data, domain_facts, kept_inside
 from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name
 from stax.errors import LegalityError, ScheduleError, UnsupportedError
+from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
-from stax.expr.nodes import Expr
+from stax.expr.nodes import Expr, Local
 from stax.expr.show import show
+from stax.expr.walk import postorder, substitute
 from stax.legality.combining import Combining, combining
 from stax.legality.domain import check_domains
 from stax.legality.fold import Step, Storage, check_fold
+from stax.legality.hoist import check_hoist
 from stax.legality.order import check_order
 from stax.legality.overwrite import Overwriting
+from stax.legality.promises import of_lanes, of_region, promises
 from stax.legality.remedy import remedy
+from stax.legality.rounding import check_rounding, check_unfolded
 from stax.legality.slide import Slide, at_first, names_of, slide
+from stax.legality.together import check_there, done_before, together
 from stax.legality.within import Path, Within
 from stax.legality.witness import Clashed
 from stax.loops.nodes import LoopKind
@@ -41,7 +47,7 @@ from stax.schedule.directives import (
     Unroll,
     Vectorize,
 )
-from stax.schedule.legal import Legal, Level, Placed, Reordered
+from stax.schedule.legal import Demand, Fetch, Legal, Level, Placed, Reordered, Together
 from stax.schedule.nest import Loop
 from stax.schedule.points import Points, Root, points
 from stax.schedule.resolve import At, Inline, Resolved, resolve, rewritten
@@ -97,8 +103,9 @@ def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None, 
     gone = frozenset(name for name, p in resolved.placements.items() if isinstance(p, Inline))
     _inline_keeps_reads_inside(pipeline, gone)
     smaller = inline(pipeline, gone)
-    if gone or regions is None:
-        regions = infer(smaller)
+    given = promises(smaller, resolved.storage.bounds)
+    if gone or regions is None or given:
+        regions = infer(smaller, given)
     return _Check(smaller, resolved, regions, known).run()
 
 
@@ -132,6 +139,8 @@ class _Check:
         self.points: dict[StageRef, Points] = {}
         self.within = Within(self.context, self.placed, self.paths, self.points)
         self.taken: set[str] = set()
+        self.lanes: list[Demand] = []
+        self.inputs = {i.name for i in pipeline.inputs}
         self.combining: dict[StageRef, Combining] = {}
         self.carried: dict[str, list[str]] = {}
         self.kept: dict[str, Kept] = {}
@@ -157,10 +166,11 @@ class _Check:
             self._place(f, place)
             for stage in range(len(f.updates) + 1):
                 self._nest(f, stage)
+            self._hoisted(f)
             if f.name not in grouped and f.name not in self.pipeline.outputs:
                 self._fold(f)
-            elif f.name in self.resolved.folds and f.name in self.pipeline.outputs:
-                span = self.resolved.folds[f.name][0].span
+            elif f.name in self.resolved.storage.folds and f.name in self.pipeline.outputs:
+                span = self.resolved.storage.folds[f.name][0].span
                 raise LegalityError(f"`{f.name}` is an output, so all of it is kept", [(span, "folded here")])
         for group in self.pipeline.groups:
             for name in group:
@@ -169,12 +179,139 @@ class _Check:
                 if name not in self.pipeline.outputs:
                     self._fold(self.pipeline.func(name))
         over = Overwriting(self.pipeline, self.resolved, self.regions, self.within, self.proofs).stored()
+        shared = together(self.resolved, self.pipeline, self.placed, self.points)
+        for one in shared:
+            self._in_time(one)
         return Legal(
             self.pipeline, self.resolved, self.regions, self.placed, self.points,
             {ref: how.apart for ref, how in self.combining.items() if how.apart},
             {ref: how.how.op for ref, how in self.combining.items() if how.atomic},
-            self._reordered(), self.kept, over.holders, over.checks,
+            self._reordered(), self.kept, over.holders, over.checks, (*self._promised(), *self.lanes),
+            self._fetches(), shared,
         )  # fmt: skip
+
+    def _in_time(self, shared: Together) -> None:
+        """Refuse stages in loops of another that would read, of it or of each other, what is not there yet."""
+        stages = [shared.host, *(at for at, _ in shared.guests)]
+        for name, placed in self.placed.items():
+            for level in (placed.compute, placed.store, placed.hoist):
+                if level is not None and level.stage in stages and level.depth < shared.depth:
+                    raise LegalityError(
+                        f"`{level.stage}` shares its outermost loops, and `{name}` is placed in one of them",
+                        hint="place it at the last loop that is shared, or further in or out",
+                    )
+        for at, shift in ((shared.host, 0), *shared.guests):
+            line = self.resolved.joined[shared.guests[0][0] if at == shared.host else at]
+            f, path = self.pipeline.func(at.func), (*self.paths[at.func], *((at, k) for k in range(shared.depth)))
+            prover = Prover(self.algebra, self.within.loops(path), self.context.at_least)
+            for other in stages:
+                source = self.pipeline.func(other.func)
+                early = [
+                    k
+                    for k in range(at.stage + 1)
+                    if any(a.source == other.func for a in self.context.accesses[at.func][k])
+                ]
+                if other == at or not early:
+                    continue
+                there, asked = None, [None] * len(source.dims)
+                if other == shared.host and early == [at.stage]:
+                    own, theirs = self.points[at], self.points[other]
+                    there = done_before(source, other.stage, theirs, shared.depth, own, shift, self.algebra)
+                    asked = self._asked_by(f, at.stage, other.func, path, shared.depth)
+                check_there(at, source, asked, there, prover, line)
+
+    def _asked_by(self, f: Func, stage: int, source: str, path: Path, depth: int) -> list[Interval | None]:
+        """Return what a stage reads of `source` in an iteration of `path`, the last `depth` loops of it its own."""
+        outer = self.within.loops(path)
+        prover = Prover(self.algebra, outer, self.context.at_least)
+        bounder = self.context.bounder(self.within.variables(f, stage, depth), prover)
+        own = [(StageRef(f.name, stage), k) for k in range(depth, len(self.points[StageRef(f.name, stage)].loops))]
+        inner = self.within.loops(tuple(own))
+        asked: list[Interval | None] = []
+        for access in self.context.accesses[f.name][stage]:
+            if access.source == source and access.read is not None:
+                found = [self.within.over(bounder.interval(i, access.facts), inner, outer) for i in access.index]
+                asked = [hull(prover, a, b) for a, b in zip(asked or [None] * len(found), found, strict=True)]
+        return asked
+
+    def _fetches(self) -> tuple[Fetch, ...]:
+        """Return what loops fetch ahead."""
+        out: list[Fetch] = []
+        for at, line in self.resolved.fetches:
+            nest, f = self.resolved.nests[at], next((f for f in self.pipeline.funcs if f.name == at.func), None)
+            depth = nest.place(line.loop)
+            if f is None or depth is None or (line.source not in self.placed and line.source not in self.inputs):
+                gone = line.source if f is not None else at.func
+                raise LegalityError(f"`{gone}` is inlined, so nothing of it is fetched", [(line.span, "fetched here")])
+            around = [loop.name for loop in nest.loops[: depth + 1] if loop.kind is LoopKind.VECTOR]
+            if around:
+                raise LegalityError(
+                    f"loop `{around[0]}` of `{at}` is vectorized, and fetches nothing for its lanes",
+                    [(line.span, "fetched here")], hint="fetch in a loop further out",
+                )  # fmt: skip
+            path = (*self.paths[f.name], *((at, k) for k in range(depth + 1)))
+            asked = self._asked_by(f, at.stage, line.source, path, depth + 1)
+            var = self.points[at].loops[depth].var
+            ahead, box = {var.name: build.add(var, line.ahead)}, list[Interval]()
+            for i in asked:
+                if i is None or i.lo is None or i.hi is None:
+                    raise LegalityError(
+                        f"what `{at}` reads of `{line.source}` has no bound that is seen", [(line.span, "fetched here")]
+                    )
+                lo, hi = (self.algebra.of(substitute(self.algebra.expr(e), ahead)) for e in (i.lo, i.hi))
+                box.append(Interval(lo, hi))
+            out.append(Fetch(at, depth + 1, line.source, tuple(box)))
+        return tuple(out)
+
+    def _hoisted(self, f: Func) -> None:
+        """Let the storage of `f` be allocated further out, as large as it may be there."""
+        placed, hoist = self.placed[f.name], self.resolved.hoists.get(f.name)
+        if hoist is None:
+            return
+        if placed.store is None:
+            raise LegalityError(
+                f"`{f.name}` is kept as long as the kernel runs, so its storage lies outside of all loops",
+                [(hoist.span, "allocated here")],
+            )
+        level = self._level(hoist.stage, hoist.loop)
+        outer, kept = self.within.path(level), self.within.path(placed.store)
+        between = kept[len(outer) :]
+        check_hoist(f, hoist, outer, kept, [(stage, self.points[stage].loops[k].loop) for stage, k in between])
+        inner, ranges = self.within.loops(between), self.within.loops(outer)
+        most = [self.within.over(Interval(None, i.last - i.first + 1), inner, ranges).hi for i in placed.kept]
+        sizes = tuple(n for n in most if n is not None)
+        if len(sizes) < len(most):
+            raise LegalityError(
+                f"how much of `{f.name}` there may be in loop `{hoist.loop}` of `{hoist.stage}` is not seen",
+                [(hoist.span, "allocated here")], hint="allocate it further in",
+            )  # fmt: skip
+        self.placed[f.name] = replace(placed, hoist=level, extents=sizes)
+
+    def _promised(self) -> list[Demand]:
+        """Return what calls must keep of promises about regions."""
+        out: list[Demand] = []
+        for found in self.regions.promised:
+            dim = self.pipeline.func(found.func).dims[found.dim]
+            out.append(of_region(found, dim, self.resolved.storage.bounds[found.func, dim], self.algebra))
+        return out
+
+    def _up_to(self, ref: StageRef, at: int) -> None:
+        """Let calls check that a loop whose extent is a run-time one has no more iterations than lanes."""
+        loop = self.points[ref].loops[at]
+        upto = loop.loop.upto
+        path = (*self.paths[ref.func], *((ref, k) for k in range(at)))
+        extent = self.algebra.of(loop.extent)
+        if upto is None or Prover(self.algebra, self.within.loops(path), self.context.at_least).less_equal(
+            extent, Affine(upto)
+        ):
+            return
+        most = self.within.over(Interval(None, extent), self.within.loops(path), {}).hi
+        if most is None or any(isinstance(n, Local) for n in postorder(self.algebra.atom(t) for t, _ in most.terms)):
+            raise ScheduleError(
+                f"how often loop `{loop.loop.name}` of `{ref}` runs is not known before it does",
+                [(self._said(ref, loop.loop), "here")], hint=f"vectorize({loop.loop.name!r}, {upto})",
+            )  # fmt: skip
+        self.lanes.append(of_lanes(str(ref), loop.loop.name, most, upto, self._said(ref, loop.loop), self.algebra))
 
     def _reordered(self) -> tuple[Reordered, ...]:
         """Return the stages whose sums may be taken in another order than the definition says, and who says so."""
@@ -277,7 +414,7 @@ class _Check:
     def _fold(self, f: Func) -> None:
         """Fold the storage of `f` as the schedule says, or where it is seen that it may be; refuse to keep too few."""
         placed, path, ref = self.placed[f.name], self.paths[f.name], StageRef(f.name)
-        wanted = self.resolved.folds.get(f.name, ())
+        wanted = self.resolved.storage.folds.get(f.name, ())
         grouped = any(f.name in group for group in self.pipeline.groups)
         recurs = grouped or any(a.source == f.name for a in self.context.accesses[f.name][0])
         shared = {*self.resolved.overwrites, *(o.target for o in self.resolved.overwrites.values())}
@@ -288,8 +425,9 @@ class _Check:
         out: list[int | None] = [None] * len(f.dims)
         if not wanted:
             own = storage.found()
-            if own is not None:
+            if own is not None and f.dims[own[0]] not in self._rounded(f):
                 out[own[0]] = own[1]
+        check_unfolded(f, self._rounded(f), {fold.dim for fold in wanted})
         proved = False
         for fold in wanted:
             d = f.dims.index(fold.dim)
@@ -329,6 +467,9 @@ class _Check:
         asked = self._asked(f, path, frozenset(group))
         points_ = self.points[StageRef(f.name)]
         return Storage(f, points_, tuple(steps), tuple(outside), tuple(asked), box, self.context, prover)
+
+    def _rounded(self, f: Func) -> set[str]:
+        return {r for k in range(len(f.updates) + 1) for r in self.points[StageRef(f.name, k)].rounded}
 
     def _all_kept(self, f: Func, fold: FoldStorage, whole: Interval, prover: Prover) -> bool:
         """Return whether `fold` keeps all that is needed in one iteration; refuse to lose what a later one needs."""
@@ -415,7 +556,9 @@ class _Check:
         inside = (*(expr(fact.sum) for fact in domain_facts(f, stage, self.algebra)), *runs)
         found = points(nest, tuple(roots), str(ref), f.backwards if stage == 0 else frozenset(), self.taken, inside)
         self.points[ref] = found
-        for loop in found.loops:
+        check_rounding(f, stage, found, self.placed[f.name], f.name in self.pipeline.outputs)
+        for at, loop in enumerate(found.loops):
+            self._up_to(ref, at)
             most = {LoopKind.VECTOR: MOST_LANES, LoopKind.UNROLL: MOST_COPIES}.get(loop.loop.kind)
             if most is not None and (loop.width is None or loop.width > most):
                 word = "vectorize" if loop.loop.kind is LoopKind.VECTOR else "unroll"

@@ -124,10 +124,18 @@ class Overwriting:
             raise self._refuse(who, f"`{name}` is inlined, and has no storage", hint=f"s[{name!r}].compute_root()")
         if any(name in group for group in self.pipeline.groups):
             raise self._refuse(who, f"`{name}` is stepped together with Funcs that read it")
-        if name in self.resolved.folds or any(self.within.placed[name].fold):
+        if name in self.resolved.storage.folds or any(self.within.placed[name].fold):
             raise self._refuse(who, f"the storage of `{name}` is folded")
-        if name in self.resolved.layouts and name != chain[0]:
+        if name in self.resolved.storage.layouts and name != chain[0]:
             raise self._refuse(who, f"`{name}` has a layout of its own")
+        if name in self.resolved.storage.memories and name != chain[0]:
+            raise self._refuse(who, f"`{name}` has memory of its own")
+        stages = [StageRef(name, k) for k in range(len(self.funcs[name].updates) + 1)]
+        if name != chain[0] and any(self.within.points[s].rounded for s in stages):
+            raise self._refuse(who, f'a tail of `{name}` is run past its end (tail="round_up")')
+        hosts = [StageRef(line.consumer, line.stage) for line in self.resolved.joined.values()]
+        if any(s in self.resolved.joined or s in hosts for s in stages):
+            raise self._refuse(who, f"`{name}` shares loops with another Func")
         if name in self.pipeline.outputs and self._own(name) != self.within.placed[name].kept:
             raise self._refuse(who, f"more of `{name}` is needed than is returned")
 

@@ -16,7 +16,7 @@ from stax.expr.evaluate import constant, evaluate
 from stax.expr.nodes import Axes, Const, Expr, Load, Local, Param, Size
 from stax.expr.walk import names, postorder
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, For, If, Let, Program, Stmt, Store, Timed
+from stax.loops.nodes import Allocate, Block, For, If, Let, Prefetch, Program, Stmt, Store, Timed
 
 Array: TypeAlias = np.ndarray[Any, Any]
 _AT_ONCE = 1 << 16
@@ -100,6 +100,8 @@ class _Counter:
                 for part, taken in ((then, on), (orelse, None if on is None else ~on)):
                     times = runs.times if taken is None else np.where(taken, runs.times, 0)
                     self.block(part, _Runs(times, dict(runs.env)), row)
+            case Prefetch():
+                pass
             case Timed(row=inner, body=body):
                 self.block(body, runs, inner)
             case Block():

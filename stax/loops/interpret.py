@@ -47,7 +47,7 @@ from stax.expr.nodes import (
 from stax.expr.walk import children, names, postorder
 from stax.expr.watch import Watch
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store, Timed
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Program, Stmt, Store, Timed
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -178,6 +178,8 @@ class _Machine:
                 (lanes.env[name.name],) = self._values(id(stmt), (value,), lanes)
             case Store():
                 self._store(stmt, lanes)
+            case Prefetch():
+                pass
             case For():
                 self._loop(stmt, lanes)
             case If(cond=cond, then=then, orelse=orelse):

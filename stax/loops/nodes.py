@@ -33,14 +33,28 @@ class Role(Enum):
     SCRATCH = "scratch"
 
 
+class Memory(Enum):
+    """Where scratch lies; in registers what is at constant positions only."""
+
+    ANY = "any"
+    STACK = "stack"
+    HEAP = "heap"
+    REGISTER = "register"
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """An array in memory; `shape` is made of sizes, and for scratch of outer loop variables too."""
+    """An array in memory; `shape` is made of sizes, and for scratch of outer loop variables too.
+
+    Scratch is in `memory` of a kind, and begins at a multiple of `align` bytes, a power of two.
+    """
 
     name: str
     dtype: DType
     shape: tuple[Expr, ...]
     role: Role
+    memory: Memory = Memory.ANY
+    align: int = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +105,8 @@ class For:
     `down` runs the same values from last to first. `width` is a constant that `extent` does not exceed, given for
     VECTOR and UNROLL. A PARALLEL loop carries nothing. With `apart`, stores of the body combine values into cells that
     its iterations share, and each may have a partial result of its own. A `masked` VECTOR or UNROLL loop becomes code
-    for all of its `width`, which masks the iterations that do not exist.
+    for all of its `width`, which masks the iterations that do not exist. One that is `cut` is cut where conditions
+    change, at any cost.
     """
 
     var: Local
@@ -104,6 +119,15 @@ class For:
     down: bool = False
     apart: bool = False
     masked: bool = False
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prefetch:
+    """Fetch the cell at `index`, and what lies in its line of the cache, if it is there; nothing is changed by it."""
+
+    buffer: str
+    index: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +158,7 @@ class Block:
     stmts: tuple[Stmt, ...] = ()
 
 
-Stmt: TypeAlias = Allocate | Let | Store | For | If | Timed | Block
+Stmt: TypeAlias = Allocate | Let | Store | Prefetch | For | If | Timed | Block
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -52,7 +52,22 @@ from stax.expr.number import Numbering
 from stax.expr.show import Text, inside, listed
 from stax.expr.walk import children, postorder
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store, Timed
+from stax.loops.nodes import (
+    Allocate,
+    Block,
+    Buffer,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Memory,
+    Prefetch,
+    Program,
+    Role,
+    Stmt,
+    Store,
+    Timed,
+)
 
 _INDENT = "    "
 _SHARED = 15
@@ -165,6 +180,10 @@ class _Printer:
                 known = build.integer(size)
                 total = f"{known:,}" if known is not None else show_expr(size).split("\n")[-1]
                 unit = "byte" if known == 1 else "bytes"
+                if buffer.memory is not Memory.ANY:
+                    where = f"{where} {buffer.memory.value}"
+                if buffer.align != 64:
+                    where = f"{where} align {buffer.align}"
                 lines.append(f"{pad}{buffer.name}: {buffer.dtype.name}[{', '.join(shape)}] = {where}  # {total} {unit}")
             case Let(name=name, value=value):
                 (text,) = texts((value,))
@@ -175,6 +194,8 @@ class _Printer:
                 sign = "=" if atomic is None else f"{atomic.value}="
                 how = "atomic " if atomic is not None else "stream " if stmt.stream else ""
                 lines.append(f"{pad}{how}{buffer}[{where}] {sign} {new}")
+            case Prefetch(buffer=buffer, index=index):
+                lines.append(f"{pad}prefetch {buffer}[{_subscript(texts(index), [], None)}]")
             case For(var=var, carries=carries, body=body):
                 start, extent, *inits = texts((stmt.start, stmt.extent, *(c.init for c in carries)))
                 wide = stmt.width is not None and stmt.kind in (LoopKind.VECTOR, LoopKind.UNROLL)

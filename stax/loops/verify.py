@@ -47,7 +47,21 @@ from stax.expr.nodes import (
 )  # fmt: skip
 from stax.expr.walk import children
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store, Timed
+from stax.loops.nodes import (
+    Allocate,
+    Block,
+    Buffer,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Prefetch,
+    Program,
+    Role,
+    Stmt,
+    Store,
+    Timed,
+)
 from stax.loops.show import axes_text, show_expr, show_stmt
 
 _INTEGERS_ONLY = frozenset({BinaryOp.SHL, BinaryOp.SHR})
@@ -142,7 +156,7 @@ class _Verifier:
             self._stmt(stmt.orelse, _Scope(scope), either[1])
             used |= either[0] | either[1]
 
-    def _enter(self, stmt: Allocate | Let | Store | For | If, scope: _Scope, used: set[str]) -> _Scope:
+    def _enter(self, stmt: Allocate | Let | Store | Prefetch | For | If, scope: _Scope, used: set[str]) -> _Scope:
         """Check all of `stmt` but what is below it; return the scope of its body."""
         match stmt:
             case Allocate(buffer=buffer):
@@ -157,6 +171,8 @@ class _Verifier:
                 self._bind(name, scope, used)
             case Store():
                 self._store(stmt, scope)
+            case Prefetch(buffer=buffer, index=index):
+                self._access(buffer, index, (), scope)
             case For(var=var, start=start, extent=extent, carries=carries):
                 self._bounds((start, extent), scope, f"the bounds of `{var.name}`")
                 _need(var.dtype.name == "index" and not var.axes, f"loop variable `{var.name}` is no scalar index")

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from stax.expr import walk as expr_walk
 from stax.expr.nodes import Expr, Load, Local
-from stax.loops.nodes import Allocate, Block, Buffer, Carry, For, If, Let, Program, Stmt, Store, Timed
+from stax.loops.nodes import Allocate, Block, Buffer, Carry, For, If, Let, Prefetch, Program, Stmt, Store, Timed
 
 MOST_CHANNELS = 4
 """Up to this many elements, a last dimension is taken as the channels of a pixel."""
@@ -21,7 +21,7 @@ MOST_CHANNELS = 4
 def children(stmt: Stmt) -> tuple[Stmt, ...]:
     """Return the statements right below `stmt`, in order."""
     match stmt:
-        case Allocate() | Let() | Store():
+        case Allocate() | Let() | Store() | Prefetch():
             return ()
         case For(body=body) | Timed(body=body):
             return (body,)
@@ -38,7 +38,7 @@ def with_children(stmt: Stmt, new: tuple[Stmt, ...]) -> Stmt:
     if all(a is b for a, b in zip(children(stmt), new, strict=True)):
         return stmt
     match stmt:
-        case Allocate() | Let() | Store():
+        case Allocate() | Let() | Store() | Prefetch():
             return stmt
         case For() | Timed():
             return replace(stmt, body=as_block(new[0]))
@@ -79,6 +79,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (value,)
         case Store(index=index, value=value, mask=mask):
             return (*index, value, *mask)
+        case Prefetch(index=index):
+            return index
         case For(start=start, extent=extent, carries=carries):
             return (start, extent, *(c.init for c in carries), *(c.next for c in carries))
         case If(cond=cond):
@@ -101,6 +103,8 @@ def with_expressions(stmt: Stmt, new: tuple[Expr, ...]) -> Stmt:
         case Store(index=index):
             rank = len(index)
             return replace(stmt, index=new[:rank], value=new[rank], mask=new[rank + 1 :])
+        case Prefetch():
+            return replace(stmt, index=new)
         case For(carries=carries):
             n = len(carries)
             pairs = zip(carries, new[2 : 2 + n], new[2 + n :], strict=True)
@@ -190,12 +194,12 @@ def copy_with_fresh_names(stmt: Stmt, suffix: str) -> Stmt:
                 return Allocate(replace(buffer, name=buffers[buffer.name]))
             case Let(name=name):
                 return replace(s, name=names[name.name])
-            case Store(buffer=buffer) if buffer in buffers:
+            case Store(buffer=buffer) | Prefetch(buffer=buffer) if buffer in buffers:
                 return replace(s, buffer=buffers[buffer])
             case For(var=var, carries=carries):
                 carried = tuple(replace(c, name=names[c.name.name]) for c in carries)
                 return replace(s, var=names[var.name], carries=carried)
-            case Store() | If() | Timed() | Block():
+            case Store() | Prefetch() | If() | Timed() | Block():
                 return s
             case _:
                 assert_never(s)

@@ -12,6 +12,7 @@ Gives: loops from 0 over `index`; loads masked where a condition keeps them insi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -26,12 +27,17 @@ from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover
 from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Param, Read, Size, Var
 from stax.expr.simplify import simplify_all
-from stax.expr.walk import children, postorder, rewrite_all, with_children
-from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Program, Role, Stmt, Store
+from stax.expr.walk import children, postorder, reads, rewrite_all, with_children
+from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Memory, Program, Role, Stmt, Store
 from stax.loops.walk import as_block, copy_with_fresh_names, substitute
 from stax.lower.combined import combined
-from stax.schedule.directives import StageRef, Stream
-from stax.schedule.legal import Legal
+from stax.lower.fetch import fetches
+from stax.lower.join import joined
+from stax.lower.specialize import specialized
+from stax.schedule.conditions import condition
+from stax.schedule.directives import Specialize, StageRef, Stream
+from stax.schedule.legal import Fetch, Legal
+from stax.schedule.resolve import stage_roots
 
 NEAR = 4
 
@@ -79,8 +85,14 @@ class _Builder:
             placed = legal.placed[f.name]
             if placed.compute is not None:
                 self.at.setdefault((placed.compute.stage, placed.compute.depth), []).append(f)
-            if placed.store is not None:
-                self.kept.setdefault((placed.store.stage, placed.store.depth), []).append(f)
+            kept = placed.store if placed.hoist is None else placed.hoist
+            if kept is not None:
+                self.kept.setdefault((kept.stage, kept.depth), []).append(f)
+        self.fetched: dict[tuple[StageRef, int], list[Fetch]] = {}
+        for fetch in legal.fetches:
+            self.fetched.setdefault((fetch.stage, fetch.depth), []).append(fetch)
+        self.shared = {ref.func: t for t in legal.together for ref in (t.host, *(at for at, _ in t.guests))}
+        self.copies = 0
         self.copied = {n for n in legal.pipeline.outputs if self._own_box(n) != legal.placed[n].kept}
 
     def whole(self) -> Block:
@@ -91,17 +103,19 @@ class _Builder:
             if self.legal.placed[f.name].store is None and self.legal.placed[f.name].compute is not None:
                 stmts += self._storage(f)
         done: set[str] = set()
-        for f in self.legal.pipeline.funcs:
-            if self.legal.placed[f.name].compute is not None or f.name in done:
+        here = [f for f in self.legal.pipeline.funcs if self.legal.placed[f.name].compute is None]
+        for unit in self._units(here):
+            f = unit[-1]
+            if f.name in done:
                 continue
-            group = grouped.get(f.name, (f.name,))
+            group = grouped.get(f.name, tuple(g.name for g in unit))
             for name in group:
                 if name not in self.legal.pipeline.outputs or name in self.copied:
                     stmts += self._storage(self.funcs[name])
-            if len(group) > 1:
+            if f.name in grouped:
                 stmts += [s for name in group for s in self._zeros(self.funcs[name])] + self._group(group)
             else:
-                stmts += self._realize(f)
+                stmts += self._realize_all(unit)
             done |= set(group)
             stmts += [s for name in group if name in self.copied for s in self._copy(self.funcs[name])]
         return Block(tuple(stmts))
@@ -124,22 +138,34 @@ class _Builder:
         placed = self.legal.placed[f.name]
         if self.legal.holders.get(f.name, f.name) != f.name:
             return []
-        shape = self._laid(
-            f,
-            tuple(
-                self.algebra.expr(self._extent(i)) if n is None else build.index(n)
-                for i, n in zip(placed.kept, placed.fold, strict=True)
-            ),
+        whole = placed.extents or tuple(map(self._extent, placed.kept))
+        rounded = [self._rounded(f, d) for d in f.dims]
+        extents = tuple(self.algebra.expr(_up(e, n, self.algebra)) for e, n in zip(whole, rounded, strict=True))
+        kept = (e if n is None else build.index(n) for e, n in zip(extents, placed.fold, strict=True))
+        shape = self._laid(f, tuple(kept))
+        storage = self.legal.resolved.storage
+        layout, memory = storage.layouts.get(f.name), storage.memories.get(f.name)
+        out: list[Stmt] = []
+        for k, dtype in enumerate(f.dtypes):
+            pad, align = (1, 64) if layout is None else (layout.pad, layout.align or 64)
+            row = shape[-1:]
+            for n in (pad, align // dtype.size_bytes if layout is not None and layout.align else 1):
+                if n > 1 and row:
+                    row = (build.mul(build.floordiv(build.add(row[0], n - 1), n), n),)
+            kind = Memory.ANY if memory is None else Memory(memory.kind.value)
+            mine = (*shape[:-1], *row)
+            out.append(Allocate(Buffer(self._buffer(f, k), dtype, mine, Role.SCRATCH, kind, max(align, 64))))
+        return out
+
+    def _rounded(self, f: Func, dim: str) -> int:
+        """Return the number of which iterations along a dim are run a multiple."""
+        return math.lcm(
+            *(self.legal.points[StageRef(f.name, k)].rounded.get(dim, 1) for k in range(len(f.updates) + 1))
         )
-        layout = self.legal.resolved.layouts.get(f.name)
-        if layout is not None and layout.pad > 1 and shape:
-            runs = build.floordiv(build.add(shape[-1], layout.pad - 1), layout.pad)
-            shape = (*shape[:-1], build.mul(runs, layout.pad))
-        return [Allocate(Buffer(self._buffer(f, k), dtype, shape, Role.SCRATCH)) for k, dtype in enumerate(f.dtypes)]
 
     def _laid(self, f: Func, dims: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Return what belongs to each dim of `f` in the order in which the dims lie in memory."""
-        layout = self.legal.resolved.layouts.get(self.legal.holders.get(f.name, f.name))
+        layout = self.legal.resolved.storage.layouts.get(self.legal.holders.get(f.name, f.name))
         return dims if layout is None else tuple(dims[f.dims.index(d)] for d in layout.order)
 
     def _extent(self, i: Interval) -> Affine:
@@ -162,6 +188,49 @@ class _Builder:
             out += body.stmts
         return out
 
+    def _units(self, funcs: list[Func]) -> list[list[Func]]:
+        """Return `funcs` in the order they are computed: those that share loops as one, what reads them after."""
+        if not any(f.name in self.shared for f in funcs):
+            return [[f] for f in funcs]
+        ahead, out, groups = list(funcs), list[list[Func]](), self.legal.pipeline.groups
+        while ahead:
+            f = ahead[0]
+            shared = self.shared.get(f.name)
+            unit = [f] if shared is None else [g for g in ahead if self.shared.get(g.name) is shared]
+            needed = {r.source for g in unit for r in self._read_by(g)} - {g.name for g in unit}
+            first = [g for g in ahead if g.name in needed and not any(g.name in b and f.name in b for b in groups)]
+            if first:
+                ahead = [*first, *(g for g in ahead if g.name not in needed)]
+                continue
+            ahead = [g for g in ahead if g not in unit]
+            out.append(unit)
+        return out
+
+    def _read_by(self, f: Func) -> list[Read]:
+        """Return what a Func reads, and the Funcs computed in its loops."""
+        inside = [f, *(g for (ref, _), found in self.at.items() if ref.func == f.name for g in found)]
+        own = [e for stage in range(len(f.updates) + 1) for e in stage_roots(f, stage)]
+        return [*reads(own), *(r for g in inside[1:] for r in self._read_by(g))]
+
+    def _realize_all(self, unit: list[Func]) -> list[Stmt]:
+        """Return Funcs that share loops: the stages before those that do, the loops, and the stages after."""
+        if len(unit) == 1:
+            return self._realize(unit[0])
+        shared = self.shared[unit[0].name]
+        mine = {ref.func: ref.stage for ref in (shared.host, *(at for at, _ in shared.guests))}
+        out: list[Stmt] = []
+        for f in unit:
+            for stage in range(mine[f.name]):
+                out += self._specialized(StageRef(f.name, stage), self._nest(StageRef(f.name, stage), 0))
+        loops = joined(shared, self.legal, self._inside)
+        for ref in (shared.host, *(at for at, _ in shared.guests)):
+            loops = self._specialized(ref, loops)
+        out += loops
+        for f in unit:
+            for stage in range(mine[f.name] + 1, len(f.updates) + 1):
+                out += self._specialized(StageRef(f.name, stage), self._nest(StageRef(f.name, stage), 0))
+        return out
+
     def _zeros(self, f: Func) -> list[Stmt]:
         """Return loops that make all of an output 0, where it has cells outside its domain."""
         if f.where is None or f.name not in self.legal.pipeline.outputs:
@@ -179,8 +248,18 @@ class _Builder:
     def _realize(self, f: Func, skip: int = 0) -> list[Stmt]:
         out = self._zeros(f)
         for stage in range(len(f.updates) + 1):
-            out += self._nest(StageRef(f.name, stage), skip if stage == 0 else 0)
+            ref = StageRef(f.name, stage)
+            out += self._specialized(ref, self._nest(ref, skip if stage == 0 else 0))
         return out
+
+    def _specialized(self, ref: StageRef, stmts: list[Stmt]) -> list[Stmt]:
+        """Return the code of a stage with a copy for each condition that it is specialized for, the first first."""
+        said = [p for p in self.legal.resolved.nests[ref].permits if isinstance(p, Specialize)]
+        for one in reversed(said):
+            self.copies += 1
+            cond = condition(one.cond, self.legal.pipeline, one.span)
+            stmts = list(specialized(Block(tuple(stmts)), cond, self.copies).stmts)
+        return stmts
 
     def _group(self, group: tuple[str, ...]) -> list[Stmt]:
         """Return one serial loop over dim 0 of all members, each inside where it has that step."""
@@ -256,7 +335,8 @@ class _Builder:
             )
         apart = depth in self.legal.apart.get(ref, frozenset())
         return For(
-            loop.var, start, extent, loop.loop.kind, body, (), loop.width, loop.down, apart, loop.masked
+            loop.var, start, extent, loop.loop.kind, body, (), loop.width, loop.down, apart, loop.masked,
+            loop.loop.cut,
         )  # fmt: skip
 
     def _inside(
@@ -265,11 +345,25 @@ class _Builder:
         out: list[Stmt] = []
         for f in self.kept.get((ref, depth), []):
             out += self._storage(f)
-        for f in self.at.get((ref, depth), []):
-            out += self._realize(f)
+        for unit in self._units(self.at.get((ref, depth), [])):
+            out += self._realize_all(unit)
+        for fetch in self.fetched.get((ref, depth), []):
+            out += self._fetch(fetch)
         if depth < len(self.legal.points[ref].loops):
             return out + self._nest(ref, depth, moved, whole)
         return out + self._point(ref)
+
+    def _fetch(self, fetch: Fetch) -> list[Stmt]:
+        name, f = f"{fetch.stage}.{fetch.source}", self.funcs.get(fetch.source)
+        if f is None:
+            (given,) = (i for i in self.legal.pipeline.inputs if i.name == fetch.source)
+            whole = [(self.legal.holders.get(given.name, given.name), given.dtype)]
+            return fetches(whole, fetch.box, self.algebra, lambda cell: tuple(map(self.algebra.expr, cell)), name)
+        parts = [(self._buffer(f, k), dtype) for k, dtype in enumerate(f.dtypes)]
+        return fetches(
+            parts, fetch.box, self.algebra,
+            lambda cell: self._laid(f, tuple(map(self.algebra.expr, self._cell(f, cell)))), name,
+        )  # fmt: skip
 
     def _point(self, ref: StageRef) -> list[Stmt]:
         """Return the stores of one point of a stage."""
@@ -283,7 +377,7 @@ class _Builder:
         kept = self.legal.kept.get(f.name)
         if kept is not None and update is None:
             values, where = kept.values, [kept.needed]
-        lowered = self._lowered(f, ref.stage, (*values, *index, *where), env, update)
+        lowered = self._lowered(f, ref.stage, (*values, *index, *where), env, update, found.inside)
         written = lowered[len(values) : len(values) + len(index)]
         cells = self._laid(f, tuple(map(self.algebra.expr, self._cell(f, [self.algebra.of(i) for i in written]))))
         span = f.span if update is None else update.span
@@ -306,9 +400,13 @@ class _Builder:
         return list(block.stmts)
 
     def _lowered(
-        self, f: Func, stage: int, roots: tuple[Expr, ...], env: dict[str, Expr], update: Update | None
-    ) -> tuple[Expr, ...]:
-        """Return `roots` over loop variables and buffers; reads that a condition keeps inside get it as their mask."""
+        self, f: Func, stage: int, roots: tuple[Expr, ...], env: dict[str, Expr], update: Update | None,
+        inside: tuple[Expr, ...],
+    ) -> tuple[Expr, ...]:  # fmt: skip
+        """Return `roots` over loop variables and buffers; reads that a condition keeps inside get it as their mask.
+
+        All reads have `inside` as one, which says that the point is asked for.
+        """
         context = self.legal.regions.context
         always = self._always(f, stage)
         masks: dict[int, tuple[Expr, ...]] = {}
@@ -334,7 +432,7 @@ class _Builder:
             if isinstance(node, Read):
                 assert isinstance(fresh, Read)
                 mask = tuple(self._renamed(m, env) for m in masks.get(id(node), ()))
-                new[id(node)] = self._load(fresh, mask, place)
+                new[id(node)] = self._load(fresh, (*mask, *inside), place)
             elif (beyond := self._beyond(node, bounder)) is not None:
                 new[id(node)] = _wrapped(fresh, beyond)
             else:
@@ -391,6 +489,11 @@ class _Builder:
             return Load(read.dtype, name, tuple(map(place, index)), mask, span=read.span)
         cells = self._laid(f, tuple(map(place, self._cell(f, index))))
         return Load(read.dtype, self._buffer(f, read.part), cells, mask, span=read.span)
+
+
+def _up(a: Affine, n: int, algebra: Algebra) -> Affine:
+    """Return the next multiple of `n` from `a` on."""
+    return a if n == 1 else algebra.divided(a + (n - 1), n) * n
 
 
 def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:

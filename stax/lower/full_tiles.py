@@ -22,7 +22,7 @@ from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Prover
 from stax.expr.nodes import INDEX, Binary, BinaryOp, Const, Expr, Load, Local, Param, Size
 from stax.expr.walk import postorder
-from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store, Timed
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Program, Stmt, Store, Timed
 from stax.loops.walk import as_block, copy_with_fresh_names, rewrite_expressions
 from stax.lower.tidy_loops import Scope, tidy
 
@@ -46,7 +46,7 @@ class _Tiles:
             case Block():
                 return self.block(stmt, scope)
             case If(cond=cond, then=then, orelse=orelse):
-                return If(cond, self.block(then, scope), self.block(orelse, scope))
+                return If(cond, self.block(then, scope.assuming(cond)), self.block(orelse, scope))
             case For():
                 chain = _chain(stmt)
                 if len(chain) > 1 and any(build.integer(loop.start) is None for loop in chain):
@@ -56,7 +56,7 @@ class _Tiles:
                 return replace(stmt, body=self.block(stmt.body, inner))
             case Timed(body=body):
                 return replace(stmt, body=self.block(body, scope))
-            case Allocate() | Let() | Store():
+            case Allocate() | Let() | Store() | Prefetch():
                 return stmt
 
     def _told_apart(self, tile: For, scope: Scope) -> Stmt:

@@ -4,7 +4,8 @@ before                                     after
     for x in 0 +: n:                           for x in 0 +: 1: g[x] = a[max(x - 1, 0)]
         g[x] = a[max(x - 1, 0)]                for x in 1 +: n - 1: g[x] = a[x - 1]
 
-A parallel loop is not cut: its body gets an `if`. Short ends keep their conditions. The last part of a vectorised loop
+A parallel loop is not cut: its body gets an `if`. Short ends keep their conditions. A loop marked `cut` is cut all the
+same, parallel or not, and its ends too. The last part of a vectorised loop
 that does not fill its lanes runs serially.
 
 Needs: `tidy_loops`. Gives: the same program; VECTOR and UNROLL loops have constant extents, others became serial.
@@ -21,7 +22,7 @@ from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval
 from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Local, Select
 from stax.expr.walk import children, postorder
-from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Program, Stmt, Store, Timed
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Program, Stmt, Store, Timed
 from stax.loops.walk import as_block, copy_with_fresh_names, expressions, statements, substitute
 from stax.lower.tidy_loops import Scope, tidy
 
@@ -31,6 +32,7 @@ MOST_CUTS = 12
 NARROW = 8
 MOST_NODES_AGAIN = 600
 LEAST_COPIED, MOST_COPIED = 20_000, 12  # nodes that copies may have: so many, and so many times those there were
+MORE_ASKED = 200_000  # and so many more where a schedule asks that a loop is cut
 
 
 def partition_loops(program: Program, algebra: Algebra, at_least: Mapping[int, int]) -> Program:
@@ -82,12 +84,12 @@ class _Cutter:
             case Block():
                 return self.block(stmt, scope)
             case If(cond=cond, then=then, orelse=orelse):
-                return Block((If(cond, self.block(then, scope), self.block(orelse, scope)),))
+                return Block((If(cond, self.block(then, scope.assuming(cond)), self.block(orelse, scope)),))
             case For():
                 return self.loop(stmt, scope)
             case Timed(body=body):
                 return Block((replace(stmt, body=self.block(body, scope)),))
-            case Allocate() | Let() | Store():
+            case Allocate() | Let() | Store() | Prefetch():
                 return Block((stmt,))
 
     def loop(self, loop: For, scope: Scope, done: frozenset[_Threshold] = frozenset()) -> Block:
@@ -96,13 +98,17 @@ class _Cutter:
         if self._is_partial(loop):
             return self.block(self._in_eights(loop, scope), scope)
         plain = self._fixed(loop)
-        if plain.kind in (LoopKind.VECTOR, LoopKind.UNROLL) or loop.carries or plain.var.name in self.tilted:
+        if plain.kind in (LoopKind.VECTOR, LoopKind.UNROLL) or loop.carries:
+            return self._whole(plain, scope)
+        if plain.var.name in self.tilted and not plain.cut:
             return self._whole(plain, scope)
         found = [t for t in self._thresholds(plain, scope) if t not in done]
-        if not found or self.weight(plain) > MOST_NODES or self.left <= 0:
+        dear = self.left + MORE_ASKED <= 0 if plain.cut else self.weight(plain) > MOST_NODES or self.left <= 0
+        if not found or dear:
             return self._whole(plain, scope)
         only = [t for t in found if t.only]
-        if only and loop.kind is not LoopKind.PARALLEL:
+        together = loop.kind is LoopKind.PARALLEL and not plain.cut
+        if only and not together:
             return self._single(plain, only[0], lo, hi, scope, done)
         first, last = lo, hi
         for t in found:
@@ -114,9 +120,9 @@ class _Cutter:
                 last = scope.prover.minimum(last, t.at)
         if only and first == lo and last == hi:
             return self._whole(plain, scope)
-        if loop.kind is LoopKind.PARALLEL and self.weight(plain) > MOST_NODES_AGAIN:
+        if together and self.weight(plain) > MOST_NODES_AGAIN:
             return self._whole(plain, scope)
-        if loop.kind is LoopKind.PARALLEL:
+        if together:
             return self._branch(plain, first, last, lo, hi, scope)
         return self._three(plain, first, last, lo, hi, scope, done | set(found))
 
@@ -201,12 +207,12 @@ class _Cutter:
                 case For(body=body):
                     out.append(replace(self._fixed(stmt), body=self._settled(body, scope)))
                 case If(cond=cond, then=then, orelse=orelse):
-                    out.append(If(cond, self._settled(then, scope), self._settled(orelse, scope)))
+                    out.append(If(cond, self._settled(then, scope.assuming(cond)), self._settled(orelse, scope)))
                 case Block():
                     out += self._settled(stmt, scope).stmts
                 case Timed(body=body):
                     out.append(replace(stmt, body=self._settled(body, scope)))
-                case Allocate() | Let() | Store():
+                case Allocate() | Let() | Store() | Prefetch():
                     out.append(stmt)
         return Block(tuple(out))
 
@@ -238,9 +244,11 @@ class _Cutter:
         end = scope.prover.maximum(self._clamped(last, lo, hi, scope), begin)
         before = scope.prover.minimum(begin, first)
         parts = [
-            self._piece(loop, lo, begin, (lo, before - 1), scope, done if self._long(begin - lo, scope) else None),
+            self._piece(
+                loop, lo, begin, (lo, before - 1), scope, done if self._long(begin - lo, loop, scope) else None
+            ),
             self._piece(loop, begin, end, (first, last - 1), scope, done),
-            self._piece(loop, end, hi, (lo, hi - 1), scope, done if self._long(hi - end, scope) else None),
+            self._piece(loop, end, hi, (lo, hi - 1), scope, done if self._long(hi - end, loop, scope) else None),
         ]
         return self._ordered(loop, parts)
 
@@ -268,8 +276,8 @@ class _Cutter:
     def _clamped(self, at: Affine, lo: Affine, hi: Affine, scope: Scope) -> Affine:
         return scope.prover.minimum(scope.prover.maximum(at, lo), hi)
 
-    def _long(self, length: Affine, scope: Scope) -> bool:
-        return not scope.prover.less_equal(length, Affine(SHORT))
+    def _long(self, length: Affine, loop: For, scope: Scope) -> bool:
+        return loop.cut or not scope.prover.less_equal(length, Affine(SHORT))
 
     def _thresholds(self, loop: For, scope: Scope) -> list[_Threshold]:
         """Return where the conditions below `loop` that its variable decides become true for all inner iterations."""

@@ -16,9 +16,9 @@ from dataclasses import replace
 
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover, whole
-from stax.expr.nodes import INDEX, Binary, BinaryOp, Cast, Expr, Load, Local, Select, Unary, UnaryOp
+from stax.expr.nodes import INDEX, Binary, BinaryOp, Cast, Expr, Load, Local, Param, Select, Size, Unary, UnaryOp
 from stax.expr.walk import rewrite_all
-from stax.loops.nodes import Allocate, Block, Carry, For, If, Let, LoopKind, Program, Stmt, Store, Timed
+from stax.loops.nodes import Allocate, Block, Carry, For, If, Let, LoopKind, Prefetch, Program, Stmt, Store, Timed
 from stax.loops.walk import as_block
 
 
@@ -44,6 +44,23 @@ class Scope:
     def named(self, name: str, value: Expr) -> Scope:
         """Return the scope where `name` stands for `value`."""
         return Scope(self.algebra, self.at_least, self.ranges, {**self.names, name: value})
+
+    def assuming(self, cond: Expr) -> Scope:
+        """Return the scope where `cond` holds: what it says of the least that sizes and Params may be is known."""
+        least = dict(self.at_least)
+        ahead = [cond]
+        while ahead:
+            match ahead.pop():
+                case Binary(op=BinaryOp.AND | BinaryOp.MUL, left=left, right=right) if left.dtype.is_bool:
+                    ahead += [left, right]
+                case Binary(op=(BinaryOp.LT | BinaryOp.LE) as op, left=left, right=right) if whole(left):
+                    gap = self.algebra.of(right) - self.algebra.of(left) - (op is BinaryOp.LT)
+                    if len(gap.terms) == 1 and gap.terms[0][1] == 1 and _scalar(self.algebra.atom(gap.terms[0][0])):
+                        number = gap.terms[0][0]
+                        least[number] = max(-gap.const, least.get(number, -gap.const))
+                case _:
+                    pass
+        return self if least == self.at_least else Scope(self.algebra, least, self.ranges, self.names)
 
     def simplified(self, roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Return `roots` simplified by what is known here."""
@@ -133,6 +150,8 @@ def tidy(stmt: Stmt, scope: Scope) -> Block:
             if any(build.integer(m) == 0 for m in kept):
                 return Block()
             return Block((replace(stmt, value=new[0], index=new[1 : 1 + len(index)], mask=kept),))
+        case Prefetch(index=index):
+            return Block((replace(stmt, index=scope.simplified(index)),))
         case If(cond=cond, then=then, orelse=orelse):
             return _branch(scope.simplified((cond,))[0], then, orelse, scope)
         case For():
@@ -145,7 +164,7 @@ def _branch(cond: Expr, then: Block, orelse: Block, scope: Scope) -> Block:
     known = build.integer(cond)
     if known is not None:
         return tidy(then if known else orelse, scope)
-    a, b = tidy(then, scope), tidy(orelse, scope)
+    a, b = tidy(then, scope.assuming(cond)), tidy(orelse, scope)
     return Block((If(cond, a, b),)) if a.stmts or b.stmts else Block()
 
 
@@ -170,6 +189,10 @@ def _loop(loop: For, scope: Scope) -> Block:
     )
     width = count if count is not None and loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) else loop.width
     return Block((replace(loop, start=start, extent=extent, body=body, carries=carries, width=width),))
+
+
+def _scalar(atom: Expr) -> bool:
+    return isinstance(atom, Size | Param) or (isinstance(atom, Cast) and isinstance(atom.value, Param))
 
 
 def _position(node: Expr) -> bool:

@@ -21,7 +21,7 @@ from stax import dtypes
 from stax.expr import build
 from stax.expr.nodes import INDEX, Axes, Axis, BinaryOp, Expr, Load, Local, Ramp, Reduce
 from stax.expr.walk import children, postorder, with_children
-from stax.loops.nodes import Allocate, Block, Carry, For, If, Let, LoopKind, Program, Stmt, Store, Timed
+from stax.loops.nodes import Allocate, Block, Carry, For, If, Let, LoopKind, Prefetch, Program, Stmt, Store, Timed
 from stax.loops.walk import statements
 from stax.lower.combined import combined, operator_of
 
@@ -75,7 +75,7 @@ class _Vectorizer:
                 return Block((replace(stmt, body=self.block(body)),))
             case Timed(body=body):
                 return Block((replace(stmt, body=self.block(body)),))
-            case Allocate() | Let() | Store():
+            case Allocate() | Let() | Store() | Prefetch():
                 return Block((stmt,))
 
     def _lanes(self, loop: For) -> Block:
@@ -124,6 +124,8 @@ class _Widener:
                     out += self.block(stmt, lanes).stmts
                 case Store():
                     out.append(self._store(stmt, lanes))
+                case Prefetch():
+                    pass
                 case If():
                     out += self._branch(stmt, lanes)
                 case For():

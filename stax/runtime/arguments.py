@@ -298,6 +298,17 @@ class Arguments:
                     f"`{check.source}` has extent {size} in {dim}, and {wanted} is needed",
                     places=[(check.span, "asked for here")],
                 )
+            case CheckKind.PROMISE:
+                return BoundsError(
+                    f"`{check.source}` is needed at {lo} to {hi} along `{check.name}`, and its schedule promises "
+                    f"{check.stage}",
+                    places=[(check.span, "promised here")],
+                )
+            case CheckKind.LANES:
+                return BoundsError(
+                    f"loop `{check.name}` of `{check.source}` runs {size} times, and its schedule says {check.stage}",
+                    places=[(check.span, "said here")],
+                )
             case CheckKind.AGREE:
                 return BoundsError(
                     f"the inputs serve `{check.stage}` to different extents in {other}: {lo}, "

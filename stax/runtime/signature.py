@@ -39,13 +39,16 @@ class CheckKind(Enum):
 
     READ: `stage` reads lo..hi of input `source`, which has 0..size-1. WRITE: `stage` writes lo..hi of `source`, whose
     box is 0..size-1. EXTENT: the extent `size` of `source` must lie in lo..hi. AGREE: output `stage` is served up to
-    lo by one input and up to hi by input `source`, and the two must be equal.
+    lo by one input and up to hi by input `source`, and the two must be equal. PROMISE, LANES: `stage` says of the
+    dimension, or the loop, `name` of `source` what does not hold where it goes from lo to hi.
     """
 
     READ = "read"
     WRITE = "write"
     EXTENT = "extent"
     AGREE = "agree"
+    PROMISE = "promise"
+    LANES = "lanes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +68,7 @@ class Check:
     size: Expr
     stage: str = ""
     span: Span | None = field(default=None, repr=False)
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

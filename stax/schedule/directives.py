@@ -13,11 +13,13 @@ class Tail(Enum):
     """What a split does with the iterations that do not fill its factor.
 
     `GUARD` runs only those that exist; `SHIFT` moves the last run down, so that it is full and repeats some of the one
-    before; `PREDICATE` runs all lanes, or all iterations that are written out, and masks those that do not exist.
+    before; `ROUND_UP` runs all, those that do not exist into padding of the storage; `PREDICATE` runs all lanes, or all
+    iterations that are written out, and masks those that do not exist.
     """
 
     GUARD = "guard"
     SHIFT = "shift"
+    ROUND_UP = "round_up"
     PREDICATE = "predicate"
 
 
@@ -112,10 +114,14 @@ class Affine(Said):
 
 @dataclass(frozen=True, slots=True)
 class Vectorize(Said):
-    """The iterations of `var` are lanes in step; with `n`, those of its inner part `var.in` are."""
+    """The iterations of `var` are lanes in step; with `n`, those of its inner part `var.in` are.
+
+    With `upto`, all of them are, however many up to that number there are at the call.
+    """
 
     var: str
     n: int | None = None
+    upto: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +138,13 @@ class Unroll(Said):
 
     var: str
     n: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition(Said):
+    """Loop `var` is cut where conditions change, whatever that costs in code; a parallel one into several."""
+
+    var: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +185,25 @@ class StoreRoot(Said):
 
 
 @dataclass(frozen=True, slots=True)
+class HoistStorage(Said):
+    """Storage is allocated once around loop `loop` of `consumer`'s body, and used anew wherever the Func is kept."""
+
+    consumer: str
+    stage: int | None
+    loop: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeWith(Said):
+    """Down to `loop`, the loops of this stage are those of the other; `shift` iterations of `loop` later."""
+
+    consumer: str
+    stage: int
+    loop: str
+    shift: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class FoldStorage(Said):
     """Of dim `dim` of the Func, `n` values are kept: value i lies where value i - n lay."""
 
@@ -192,6 +224,53 @@ class Atomic(Said):
 @dataclass(frozen=True, slots=True)
 class Stream(Said):
     """What the stage stores goes past the caches, where whole vectors lie aligned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Specialize(Said):
+    """There is a copy of the code of the stage for calls where `cond` holds, a condition on sizes and Params."""
+
+    cond: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch(Said):
+    """Each iteration of `loop` fetches into the caches what the one `ahead` later reads of `source`."""
+
+    source: str
+    loop: str
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
+class Warps(Said):
+    """A hint for GPUs: a program has `n` warps."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stages(Said):
+    """A hint for GPUs: loads run `n` iterations ahead."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Swizzle(Said):
+    """A hint for GPUs: programs are numbered in groups of `n` rows."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixUnit(Said):
+    """A hint for GPUs: loops `i`, `j` and the reduced `k` are one multiplication of matrices."""
+
+    i: str
+    j: str
+    k: str
+    precision: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +308,46 @@ class Clone(Said):
 
 @dataclass(frozen=True, slots=True)
 class Layout(Said):
-    """The dims of the Func lie in memory in `order`, outermost first; the last one's extent is a multiple of `pad`."""
+    """The dims of the Func lie in memory in `order`, outermost first; the last one's extent is a multiple of `pad`.
+
+    Every row of it begins at a multiple of `align` bytes, where that is given.
+    """
 
     order: tuple[str, ...]
     pad: int = 1
+    align: int | None = None
+
+
+class Store(Enum):
+    """Where values are kept; in registers only what constant positions name."""
+
+    STACK = "stack"
+    HEAP = "heap"
+    REGISTER = "register"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory(Said):
+    """The values are kept in memory of a kind."""
+
+    kind: Store
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Said):
+    """A promise: along `dim`, just the `n` values from `lo` on are needed."""
+
+    dim: str
+    lo: int
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlignBounds(Said):
+    """A promise: along `dim`, the first value needed and how many there are are multiples of `n`."""
+
+    dim: str
+    n: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,15 +368,18 @@ class SplitReduction(Said):
 
 
 LoopDirective: TypeAlias = (
-    Split | Tile | Fuse | Reorder | Reverse | Skew | Affine | Vectorize | Parallel | Unroll | Accumulators
+    Split | Tile | Fuse | Reorder | Reverse | Skew | Affine | Vectorize | Parallel | Unroll | Accumulators | Partition
 )
-StageDirective: TypeAlias = Reassociate | Atomic | Stream
+Hint: TypeAlias = Warps | Stages | Swizzle | MatrixUnit
+StageDirective: TypeAlias = Reassociate | Atomic | Stream | Specialize | Hint
 PlaceDirective: TypeAlias = Inline | ComputeRoot | ComputeAt | StoreAt | StoreRoot
-StorageDirective: TypeAlias = FoldStorage | Layout | Overwrite
+StorageDirective: TypeAlias = FoldStorage | Layout | Memory | Bound | AlignBounds
 ProgramDirective: TypeAlias = Rfactor | CacheRead | Clone
+AroundDirective: TypeAlias = HoistStorage | ComputeWith | Prefetch | Overwrite
 Directive: TypeAlias = (
-    LoopDirective | StageDirective | PlaceDirective | StorageDirective | ProgramDirective | SplitReduction
-)
+    LoopDirective | StageDirective | PlaceDirective | StorageDirective | ProgramDirective | AroundDirective
+    | SplitReduction
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from stax.algorithm.keep import Kept
 from stax.algorithm.nodes import Pipeline
 from stax.bounds.infer import Box, RegionCheck, Regions
-from stax.expr.nodes import BinaryOp
+from stax.expr.affine import Affine
+from stax.expr.nodes import BinaryOp, Expr
 from stax.schedule.directives import StageRef
 from stax.schedule.points import Points
 from stax.schedule.resolve import Resolved
@@ -29,7 +30,7 @@ class Placed:
 
     Boxes are inclusive sums over sizes, Params and the loop variables around their level; `kept` holds `box`. Of `box`,
     `new` is computed: all, or what earlier iterations left undone. A dim that is folded keeps `fold` values of it, one
-    in the place of another.
+    in the place of another. Storage is allocated at `hoist`, where that is further out, with these extents.
     """
 
     compute: Level | None
@@ -38,6 +39,8 @@ class Placed:
     kept: Box
     new: Box
     fold: tuple[int | None, ...]
+    hoist: Level | None = None
+    extents: tuple[Affine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,42 @@ class Reordered:
 
 
 @dataclass(frozen=True, slots=True)
+class Fetch:
+    """What a prefetch fetches in the iteration of the loops around `depth` of `stage`: the box `box` of `source`."""
+
+    stage: StageRef
+    depth: int
+    source: str
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Stages that run in the outermost `depth` loops of `host`, each so many iterations of the last of them later."""
+
+    host: StageRef
+    depth: int
+    guests: tuple[tuple[StageRef, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """`cond` must hold at a call: `name`, a dim of `source` or with `loop` a loop of it, goes from `lo` to `hi`.
+
+    `text` is the directive that takes it for granted.
+    """
+
+    cond: Expr
+    source: str
+    name: str
+    lo: Expr
+    hi: Expr
+    text: str
+    span: Span | None
+    loop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Legal:
     """A schedule that changes no value. Only `legality.check` makes one; `lower` takes nothing else.
 
@@ -57,6 +96,7 @@ class Legal:
     whose iterations meet in cells, and the operator that joins them. Values keep their bits but for `reordered` sums.
     What is stored over the step before runs only where `kept` says that there is something to do.
     `holders` has, for Funcs and Inputs that share storage, the one whose storage it is; `checks` are for the call.
+    All holds of calls that keep `demands`.
     """
 
     pipeline: Pipeline
@@ -70,6 +110,9 @@ class Legal:
     kept: Mapping[str, Kept]
     holders: Mapping[str, str]
     checks: tuple[RegionCheck, ...]
+    demands: tuple[Demand, ...]
+    fetches: tuple[Fetch, ...]
+    together: tuple[Together, ...]
 
     @property
     def contract(self) -> str:

@@ -24,6 +24,7 @@ from stax.source import Span
 
 MOST = 2**31 - 1
 MOST_FACTOR = 1000
+MOST_HINT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,16 @@ class Affine:
 class Loop:
     """A loop that is alive; `reversed` runs against the order it would have.
 
-    With `apart`, each of its iterations has an accumulator of its own.
+    With `apart`, each of its iterations has an accumulator of its own; with `cut`, it is cut where conditions change.
+    With `upto`, it has as many lanes as there are iterations, up to that number.
     """
 
     name: str
     kind: LoopKind
     reversed: bool = False
     apart: bool = False
+    cut: bool = False
+    upto: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +141,13 @@ def apply(nest: Nest, directive: LoopDirective | StageDirective) -> Nest:
             return _skew(nest, Skew(var, along, factor, var if new is None else new), span)
         case said.Affine():
             return _affine(nest, directive)
+        case said.Vectorize(var=var, upto=int(upto), span=span):
+            return _any_lanes(_marked(nest, var, None, LoopKind.VECTOR, span), var, upto, span)
         case said.Vectorize(var=var, n=n, span=span):
             return _marked(nest, var, n, LoopKind.VECTOR, span)
+        case said.Partition(var=var, span=span):
+            at = _find(nest, var, span)
+            return replace(nest, loops=(*nest.loops[:at], replace(nest.loops[at], cut=True), *nest.loops[at + 1 :]))
         case said.Parallel(var=var, n=n, span=span):
             return _marked(nest, var, n, LoopKind.PARALLEL, span)
         case said.Unroll(var=var, n=n, span=span):
@@ -148,7 +157,16 @@ def apply(nest: Nest, directive: LoopDirective | StageDirective) -> Nest:
             split = _split(nest, Split(var, var, inner, n, Tail.GUARD), span)
             made = Loop(inner, LoopKind.UNROLL, apart=True)
             return replace(split, loops=tuple(made if loop.name == inner else loop for loop in split.loops))
-        case said.Reassociate() | said.Atomic() | said.Stream():
+        case said.Reassociate() | said.Atomic() | said.Stream() | said.Specialize():
+            return replace(nest, permits=(*nest.permits, directive))
+        case said.Warps(n=n) | said.Stages(n=n) | said.Swizzle(n=n):
+            if not 0 < n <= MOST_HINT:
+                raise ScheduleError(f"a hint is a number from 1 to {MOST_HINT}, not {n}", [(directive.span, "here")])
+            return replace(nest, permits=(*nest.permits, directive))
+        case said.MatrixUnit(i=i, j=j, k=k, span=span):
+            _distinct((i, j, k), "matrix_unit", span)
+            for name in (i, j, k):
+                _find(nest, name, span)
             return replace(nest, permits=(*nest.permits, directive))
         case _:
             assert_never(directive)
@@ -166,7 +184,7 @@ def followed(directive: LoopDirective | StageDirective) -> dict[str, str]:
             return dict(zip(names, inners, strict=True))
         case said.Fuse(outer=outer, inner=inner, fused=fused):
             return {outer: fused, inner: fused}
-        case said.Reorder() | said.Reverse():
+        case said.Reorder() | said.Reverse() | said.Partition():
             return {}
         case said.Skew(var=var, new=new):
             return {} if new is None else {var: new}
@@ -176,7 +194,9 @@ def followed(directive: LoopDirective | StageDirective) -> dict[str, str]:
             return {} if n is None else {var: inner_name(var)}
         case said.Accumulators(var=var):
             return {var: f"{var}.acc"}
-        case said.Reassociate() | said.Atomic() | said.Stream():
+        case said.Reassociate() | said.Atomic() | said.Stream() | said.Specialize():
+            return {}
+        case said.Warps() | said.Stages() | said.Swizzle() | said.MatrixUnit():
             return {}
         case _:
             assert_never(directive)
@@ -214,7 +234,8 @@ def _split(nest: Nest, split: Split, span: Span | None) -> Nest:
         raise _kept(nest.loops[at], "split", span)
     _fresh(nest, (split.parent,), (split.outer, split.inner), span)
     down = nest.loops[at].reversed
-    made = (Loop(split.outer, kind, down), Loop(split.inner, LoopKind.SERIAL, down))
+    cut = nest.loops[at].cut
+    made = (Loop(split.outer, kind, down, cut=cut), Loop(split.inner, LoopKind.SERIAL, down, cut=cut))
     loops = (*nest.loops[:at], *made, *nest.loops[at + 1 :])
     return replace(nest, derivations=(*nest.derivations, split), loops=loops)
 
@@ -255,7 +276,7 @@ def _fuse(nest: Nest, fuse: Fuse, span: Span | None) -> Nest:
             f"loops {fuse.outer!r} and {fuse.inner!r} run opposite ways, and cannot be one", [(span, "here")],
             hint="reverse the fused loop",
         )  # fmt: skip
-    made = (Loop(fuse.fused, outer.kind, outer.reversed),)
+    made = (Loop(fuse.fused, outer.kind, outer.reversed, cut=outer.cut or inner.cut),)
     loops = (*nest.loops[:a], *made, *nest.loops[b + 1 :])
     return replace(nest, derivations=(*nest.derivations, fuse), loops=loops)
 
@@ -334,6 +355,13 @@ def _marked(nest: Nest, var: str, n: int | None, kind: LoopKind, span: Span | No
             hint="split it, and say each of one part",
         )  # fmt: skip
     return replace(nest, loops=(*nest.loops[:at], replace(nest.loops[at], kind=kind), *nest.loops[at + 1 :]))
+
+
+def _any_lanes(nest: Nest, var: str, upto: int, span: Span | None) -> Nest:
+    if not 0 < upto <= MOST:
+        raise ScheduleError(f"lanes are up to an int from 1 to 2**31 - 1, not {upto}", [(span, "here")])
+    loops = (replace(loop, upto=upto) if loop.name == var else loop for loop in nest.loops)
+    return replace(nest, loops=tuple(loops))
 
 
 def _find(nest: Nest, name: str, span: Span | None) -> int:

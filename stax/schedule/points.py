@@ -8,7 +8,7 @@ the points that are there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stax.algorithm.nodes import MARK
 from stax.errors import UnsupportedError
@@ -55,13 +55,18 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """`loops` outermost first, made from `roots`; the point with these `values` is run where all `guards` hold."""
+    """`loops` outermost first, made from `roots`; the point with these `values` is run where all `guards` hold.
+
+    Points that are not `inside` are run too, of roots that are `rounded` up to multiples of a number.
+    """
 
     roots: tuple[Root, ...]
     loops: tuple[Counted, ...]
     values: Mapping[str, Expr]
     guards: tuple[Expr, ...]
     _tree: _Tree | Scan
+    inside: tuple[Expr, ...] = ()
+    rounded: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def skewed(self) -> bool:
@@ -113,14 +118,14 @@ def points(
             )
     loops = tuple(
         Counted(
-            loop, locals_[at], build.index(0), tree.extent(tree.final[at]), tree.width(tree.final[at]),
-            down[at] != loop.reversed, *tree.tail(at),
+            loop, locals_[at], build.index(0), tree.extent(tree.final[at]), tree.lanes(at, loop),
+            down[at] != loop.reversed, *tree.tail(at, loop),
         )
         for at, loop in enumerate(nest.loops)
     )  # fmt: skip
     values = {r: tree.actual(r) for r in nest.roots}
     more = tuple(build.less_equal(build.index(0), substitute(c, values)) for c in left)
-    return Points(roots, loops, values, (*tree.guards(), *more), tree)
+    return Points(roots, loops, values, (*tree.guards(), *more), tree, tuple(tree.inside()), tree.rounded)
 
 
 def _skewed(
@@ -194,6 +199,7 @@ class _Tree:
         self._leaves: dict[int, frozenset[int]] = {}
         self._values: dict[int, Expr] = {}
         self._guarded: list[int] = []
+        self.rounded: dict[str, int] = {}
 
     def bound(self, inside: tuple[Expr, ...]) -> tuple[tuple[Root, ...], tuple[Expr, ...]]:
         """Give roots smaller ranges, which may depend on loops outside theirs; return them, and what that leaves out.
@@ -226,7 +232,7 @@ class _Tree:
         """Give every node its extent."""
         for name in self.roots:
             self._size(name, stage)
-        self._sized()
+        self._sized(stage)
         self._movable(stage)
 
     def _new(self) -> int:
@@ -292,7 +298,7 @@ class _Tree:
         known = {n: self.actual(n) for n in names((root.extent,)) if n in self.roots}
         self._extent[node] = substitute(root.extent, known)
 
-    def _sized(self) -> None:
+    def _sized(self, stage: str) -> None:
         """Give every node its extent, in the order the directives made them."""
         done = {node for node in self.roots.values()}
         order = sorted(self.used)
@@ -313,6 +319,9 @@ class _Tree:
             exact = isinstance(known := build.integer(whole), int) and known % n == 0
             if exact:
                 self._extent[inner] = build.index(n)
+            elif step.tail is Tail.ROUND_UP:
+                self._extent[inner] = build.index(n)
+                self._round_up(node, step, stage)
             elif max(self.leaves(outer)) < min(self.leaves(inner)):
                 left = build.sub(whole, build.mul(self.value(outer), n))
                 self._extent[inner] = build.minimum(build.index(n), left)
@@ -323,6 +332,20 @@ class _Tree:
     def _ready(self, node: int, done: set[int]) -> bool:
         step, others = self.used[node]
         return node in done if isinstance(step, Split) else {others[0], others[1]} <= done
+
+    def _round_up(self, node: int, step: Split, stage: str) -> None:
+        name = next((r for r, root in self.roots.items() if root == node), None)
+        if name is None:
+            raise UnsupportedError(
+                f'{stage}: tail="round_up" is for a dim of a Func, and loop `{step.parent}` is a part of one',
+                hint='tail="guard"',
+            )
+        self.rounded[name] = step.factor
+
+    def inside(self) -> list[Expr]:
+        """Return the conditions under which a point is one that is asked for."""
+        nodes = [self.roots[name] for name in self.rounded]
+        return [build.less(self.value(node), self.extent(node)) for node in nodes]
 
     def guards(self) -> list[Expr]:
         """Return the conditions under which a point is there."""
@@ -335,9 +358,16 @@ class _Tree:
             return known
         return self._made[node][0].factor if node in self._made else None
 
-    def tail(self, at: int) -> tuple[Shift | None, bool]:
+    def lanes(self, at: int, loop: Loop) -> int | None:
+        """Return a constant that the extent of the loop at `at` does not exceed, `upto` where that is said."""
+        known = self.width(self.final[at])
+        return known if loop.upto is None or (known is not None and known <= loop.upto) else loop.upto
+
+    def tail(self, at: int, loop: Loop) -> tuple[Shift | None, bool]:
         """Return how the last run of the loop at `at` is moved, and whether its lanes are masked."""
         made = self._made.get(self.final[at])
+        if loop.upto is not None:
+            return None, build.integer(self.extent(self.final[at])) is None
         if made is None or build.integer(self.extent(self.final[at])) is not None:
             return None, False
         step, node = made
@@ -395,7 +425,7 @@ class _Tree:
 
         Then its interval is empty, and nothing is computed for a point that is not there.
         """
-        if node in self._guarded:
+        if node in self._guarded or any(self.roots[name] == node for name in self.rounded):
             return True
         if node not in self.used:
             return False

@@ -19,11 +19,11 @@ from stax.errors import ScheduleError, StaxWarning
 from stax.expr import walk
 from stax.loops.nodes import LoopKind
 from stax.schedule import directives as said
+from stax.schedule.conditions import condition
 from stax.schedule.directives import Directive, Line, StageRef
 from stax.schedule.nest import MOST, Nest, Split, apply, closest, followed, initial, missing_loop
+from stax.schedule.storage import Storage
 from stax.source import Span
-
-MOST_PAD = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +52,31 @@ Placement: TypeAlias = Root | Inline | At
 
 
 @dataclass(frozen=True, slots=True)
+class Hoist:
+    """Storage is allocated inside `loop` of `stage`."""
+
+    stage: StageRef
+    loop: str
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
 class Resolved:
     """`placements` has the Funcs that some line places; `nests` has every stage of the program.
 
-    `pipeline` is the program with the Funcs that directives made. `folds` says which dims of a Func are folded,
-    `layouts` how its dims lie in memory; `overwrites` what a Func is kept in the storage of.
+    `pipeline` is the program with the Funcs that directives made. `storage` is what is said of how Funcs are kept,
+    `overwrites` what a Func is kept in the storage of, `hoists` at which loop storage is allocated, `fetches` what
+    loops of a stage fetch ahead. `joined` are stages that run in the loops of others.
     """
 
     pipeline: Pipeline
     placements: dict[str, Placement]
     nests: dict[StageRef, Nest]
     lines: tuple[Line, ...]
-    folds: dict[str, tuple[said.FoldStorage, ...]]
-    layouts: dict[str, said.Layout]
+    storage: Storage
+    hoists: dict[str, Hoist]
+    fetches: tuple[tuple[StageRef, said.Prefetch], ...]
+    joined: dict[StageRef, said.ComputeWith]
     overwrites: dict[str, said.Overwrite]
 
 
@@ -112,8 +124,10 @@ class Replay:
         self._places: dict[str, tuple[Placement, Span | None]] = {}
         self._kept: dict[str, _Kept] = {}
         self._reads: dict[StageRef, frozenset[str]] = {}
-        self._folds: dict[str, tuple[said.FoldStorage, ...]] = {}
-        self._layouts: dict[str, said.Layout] = {}
+        self._storage = Storage()
+        self._hoists: dict[str, Hoist] = {}
+        self._fetches: list[tuple[StageRef, said.Prefetch]] = []
+        self._joined: dict[StageRef, said.ComputeWith] = {}
         self._overwrites: dict[str, said.Overwrite] = {}
 
     def array(self, name: str) -> Input | None:
@@ -151,10 +165,19 @@ class Replay:
                         hint=f"say it of s[{at.func!r}]",
                     )  # fmt: skip
                 self._place(at.func, directive)
-            case said.FoldStorage():
-                self._fold(at, directive)
-            case said.Layout():
-                self._order(at, directive)
+            case said.FoldStorage() | said.Layout() | said.Memory() | said.Bound() | said.AlignBounds():
+                self._storage.take(self.pipeline, at, directive, _word(directive))
+            case said.HoistStorage(consumer=consumer, stage=stage, loop=loop, span=span):
+                if at.stage:
+                    raise ScheduleError("hoist_storage is said of a Func, not of its updates", [(span, "here")])
+                self._hoists[at.func] = Hoist(self._reader(at.func, consumer, stage, (loop,), span), loop, span)
+            case said.ComputeWith():
+                self._joined[at] = self._join(at, directive)
+            case said.Prefetch():
+                self._fetches.append((at, self._fetch(at, directive)))
+            case said.Specialize(cond=cond, span=span):
+                condition(cond, self.pipeline, span)
+                self.nests[at] = apply(self.nests[at], directive)
             case said.Overwrite():
                 self._overwrite(at, directive)
             case said.Rfactor():
@@ -193,48 +216,40 @@ class Replay:
         if warn:
             self._warn_of_forgotten_updates()
         return Resolved(
-            self.pipeline,
-            placements,
-            dict(self.nests),
-            tuple(self.lines),
-            dict(self._folds),
-            dict(self._layouts),
-            dict(self._overwrites),
-        )
+            self.pipeline, placements, dict(self.nests), tuple(self.lines), self._storage.copy(), dict(self._hoists),
+            tuple(self._fetches), dict(self._joined), dict(self._overwrites),
+        )  # fmt: skip
 
-    def _fold(self, at: StageRef, fold: said.FoldStorage) -> None:
-        func = self.funcs[at.func]
-        if at.stage:
-            raise ScheduleError("fold_storage is said of a Func, not of one of its updates", [(fold.span, "here")])
-        if fold.dim not in func.dims:
+    def _join(self, at: StageRef, line: said.ComputeWith) -> said.ComputeWith:
+        """Return `line` where both stages have its loop, and those around it."""
+        span, other = line.span, self.stage(line.consumer, line.stage, line.span)
+        if other.func == at.func:
+            raise ScheduleError(f"{at} cannot run in loops of its own Func", [(span, "here")])
+        if other in self._joined or at in {StageRef(j.consumer, j.stage) for j in self._joined.values()}:
             raise ScheduleError(
-                f"Func {func.name!r} has no dim {fold.dim!r}",
-                [(func.span, "defined here"), (fold.span, "folded here")],
-                [f"dims of {func.name!r}: {', '.join(func.dims) or 'none'}"], closest(fold.dim, func.dims),
+                f"{at} would run in loops of {other}, one of which runs in loops of a third stage", [(span, "here")],
+                hint="let all run in the loops of one stage",
             )  # fmt: skip
-        if not 0 < fold.n <= MOST:
-            raise ScheduleError(f"storage is folded by an int from 1 to 2**31 - 1, not {fold.n}", [(fold.span, "here")])
-        others = tuple(f for f in self._folds.get(func.name, ()) if f.dim != fold.dim)
-        self._folds[func.name] = (*others, fold)
+        if not -MOST <= line.shift <= MOST:
+            raise ScheduleError(f"a shift is an int below 2**31, not {line.shift}", [(span, "here")])
+        for stage in (at, other):
+            if self.nests[stage].place(line.loop) is None:
+                raise missing_loop(line.loop, str(stage), self.nests[stage], span)
+        return line
 
-    def _order(self, at: StageRef, layout: said.Layout) -> None:
-        func, span = self.funcs[at.func], layout.span
-        if sorted(layout.order) != sorted(func.dims):
-            raise ScheduleError(
-                f"a layout names each dim of {func.name!r} once",
-                [(func.span, "defined here"), (span, "laid out here")],
-                [f"dims of {func.name!r}: {', '.join(func.dims) or 'none'}"],
-            )  # fmt: skip
-        if not 0 < layout.pad <= MOST_PAD:
-            raise ScheduleError(
-                f"a layout is padded by an int from 1 to {MOST_PAD}, not {layout.pad}", [(span, "here")]
-            )
-        if func.name in self.pipeline.outputs:
-            raise ScheduleError(
-                f"{func.name!r} is an output, which lies as the caller's array does", [(span, "here")],
-                hint="lay out a Func that is kept in scratch",
-            )  # fmt: skip
-        self._layouts[func.name] = layout
+    def _fetch(self, at: StageRef, line: said.Prefetch) -> said.Prefetch:
+        """Return `line` where the stage reads what it fetches, in a loop that is there."""
+        span = line.span
+        if line.source not in self.funcs and self.array(line.source) is None:
+            raise _no_func(self.pipeline, line.source, span)
+        if line.source not in self._direct(at):
+            facts = [f"it reads {', '.join(sorted(self._direct(at))) or 'nothing'}"]
+            raise ScheduleError(f"{at} does not read {line.source!r}", [(span, "fetched here")], facts)
+        if self.nests[at].place(line.loop) is None:
+            raise missing_loop(line.loop, str(at), self.nests[at], span)
+        if not 0 < line.ahead <= MOST:
+            raise ScheduleError(f"iterations ahead are an int from 1 to 2**31 - 1, not {line.ahead}", [(span, "here")])
+        return line
 
     def _overwrite(self, at: StageRef, line: said.Overwrite) -> None:
         func, span = self.funcs[at.func], line.span
@@ -426,7 +441,9 @@ class Replay:
     def _direct(self, stage: StageRef) -> frozenset[str]:
         """Return the names that the stage reads."""
         if stage not in self._reads:
-            self._reads[stage] = frozenset(r.source for r in walk.reads(_roots(self.funcs[stage.func], stage.stage)))
+            self._reads[stage] = frozenset(
+                r.source for r in walk.reads(stage_roots(self.funcs[stage.func], stage.stage))
+            )
         return self._reads[stage]
 
     def _uses(self, stage: StageRef, func: str) -> bool:
@@ -452,6 +469,12 @@ class Replay:
         for name, kept in self._kept.items():
             if isinstance(kept.where, tuple) and kept.where[0] == stage and kept.where[1] in moved:
                 self._kept[name] = _Kept((stage, moved[kept.where[1]]), kept.span)
+        for name, hoist in self._hoists.items():
+            if hoist.stage == stage and hoist.loop in moved:
+                self._hoists[name] = replace(hoist, loop=moved[hoist.loop])
+        for k, (at, fetch) in enumerate(self._fetches):
+            if at == stage and fetch.loop in moved:
+                self._fetches[k] = (at, replace(fetch, loop=moved[fetch.loop]))
 
     def _placement(self, name: str) -> Placement:
         place, _ = self._places[name]
@@ -550,7 +573,8 @@ class Replay:
                 warnings.warn(text, StaxWarning, stacklevel=4)
 
 
-def _roots(func: Func, stage: int) -> tuple[walk.Expr, ...]:
+def stage_roots(func: Func, stage: int) -> tuple[walk.Expr, ...]:
+    """Return all expressions of a stage."""
     if stage == 0:
         return func.values
     update = func.updates[stage - 1]

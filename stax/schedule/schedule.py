@@ -13,7 +13,9 @@ from stax.errors import ScheduleError, StaxWarning
 from stax.lang.freeze import freeze_named
 from stax.lang.func import Func
 from stax.lang.inputs import Input
+from stax.lang.value import Value
 from stax.lang.var import RDom
+from stax.schedule.conditions import text_of
 from stax.schedule.directives import Line, StageRef, spelled_out
 from stax.schedule.fingerprint import fingerprint
 from stax.schedule.nest import Nest
@@ -151,6 +153,10 @@ class Schedule:
     def plain(self, thing: Any, span: Span | None) -> Plain:
         """Return what a directive holds for `thing`; a Func is what it is called in this program."""
         return _plain(thing, self._names, span)
+
+    def condition(self, cond: Any, span: Span | None) -> str:
+        """Return the text of a condition on sizes and Params."""
+        return text_of(cond.node, self._names, span) if isinstance(cond, Value) else str(cond)
 
     def __getitem__(self, func: Named) -> Stage:
         span = here()

@@ -82,8 +82,10 @@ def show_directive(directive: Directive) -> str:
         case said.Affine(matrix=matrix, vars=names, new=new):
             name = "" if new is None else f", new={_tuple(map(quote, new))}"
             return f"affine({_tuple(_tuple(map(str, row)) for row in matrix)}, {_tuple(map(quote, names))}{name})"
-        case said.Vectorize(var=var, n=n):
-            return f"vectorize({quote(var)}{_number(n)})"
+        case said.Vectorize(var=var, n=n, upto=upto):
+            return f"vectorize({quote(var)}{_number(n)}{'' if upto is None else f', upto={upto}'})"
+        case said.Partition(var=var):
+            return f"partition({quote(var)})"
         case said.Parallel(var=var, n=n):
             return f"parallel({quote(var)}{_number(n)})"
         case said.Unroll(var=var, n=n):
@@ -101,10 +103,22 @@ def show_directive(directive: Directive) -> str:
             return "store_root()"
         case said.FoldStorage(dim=dim, n=n):
             return f"fold_storage({quote(dim)}, {n})"
-        case said.Layout(order=order, pad=pad):
-            return f"layout({_tuple(map(quote, order))}{'' if pad == 1 else f', pad={pad}'})"
         case said.Overwrite(target=target):
             return f"overwrite({quote(target)})"
+        case said.Layout(order=order, pad=pad, align=align):
+            more = ("" if pad == 1 else f", pad={pad}") + ("" if align is None else f", align={align}")
+            return f"layout({_tuple(map(quote, order))}{more})"
+        case said.Memory(kind=kind):
+            return f"memory({quote(kind.value)})"
+        case said.Bound(dim=dim, lo=lo, n=n):
+            return f"bound({quote(dim)}, {lo}, {n})"
+        case said.AlignBounds(dim=dim, n=n):
+            return f"align_bounds({quote(dim)}, {n})"
+        case said.HoistStorage(consumer=consumer, stage=stage, loop=loop):
+            return f"hoist_storage({_consumer(consumer, stage)}, {quote(loop)})"
+        case said.ComputeWith(consumer=consumer, stage=stage, loop=loop, shift=shift):
+            later = f", shift={shift}" if shift else ""
+            return f"compute_with({_consumer(consumer, stage or None)}, {quote(loop)}{later})"
         case said.CacheRead(name=name, readers=readers):
             return f"cache_read({', '.join(map(quote, (name, *readers)))})"
         case said.Clone(name=name, readers=readers):
@@ -115,6 +129,19 @@ def show_directive(directive: Directive) -> str:
             return "atomic()"
         case said.Stream():
             return "stream()"
+        case said.Specialize(cond=cond):
+            return f"specialize({quote(cond)})"
+        case said.Prefetch(source=source, loop=loop, ahead=ahead):
+            return f"prefetch({quote(source)}, {quote(loop)}, {ahead})"
+        case said.Warps(n=n):
+            return f"warps({n})"
+        case said.Stages(n=n):
+            return f"stages({n})"
+        case said.Swizzle(n=n):
+            return f"swizzle({n})"
+        case said.MatrixUnit(i=i, j=j, k=k, precision=precision):
+            how = "" if precision is None else f", precision={quote(precision)}"
+            return f"matrix_unit({quote(i)}, {quote(j)}, {quote(k)}{how})"
         case said.Accumulators(var=var, n=n):
             return f"accumulators({quote(var)}, {n})"
         case said.Rfactor(var=var, new=new, name=name):

@@ -47,7 +47,8 @@ class Stage:
         """Make of loop `v` a loop `outer` over a loop `inner` of `n` steps.
 
         tail: what happens to the iterations that do not fill `n`: "guard" runs those that exist, "shift" repeats some
-        of those before, "predicate" masks lanes, and iterations that are written out.
+        of those before, "round_up" runs past the end, into padding of the storage, "predicate" masks lanes, or
+        iterations that are written out.
         """
         return self._say("split", v, outer, inner, n, tail=tail)
 
@@ -88,7 +89,10 @@ class Stage:
         return self._say("affine", matrix, loops, new=new)
 
     def vectorize(self, v: Named, n: int | None = None, *, upto: int | None = None) -> Stage:
-        """Run the iterations of `v` as lanes in step; with `n`, split `v` by `n` and do so with the inner `v.in`."""
+        """Run the iterations of `v` as lanes in step; with `n`, split `v` by `n` and do so with the inner `v.in`.
+
+        upto: how many there may be, where that is known at the call only; a call with more is refused.
+        """
         return self._say("vectorize", v, *(() if n is None else (n,)), upto=upto)
 
     def parallel(self, v: Named, n: int | None = None) -> Stage:
@@ -98,6 +102,18 @@ class Stage:
     def unroll(self, v: Named, n: int | None = None) -> Stage:
         """Write out the iterations of `v`; with `n`, split `v` by `n` and do so with the inner `v.in`."""
         return self._say("unroll", v, *(() if n is None else (n,)))
+
+    def partition(self, v: Named) -> Stage:
+        """Cut loop `v` where conditions change, so that its steady part has none, whatever that costs in code."""
+        return self._say("partition", v)
+
+    def specialize(self, cond: Any) -> Stage:
+        """Make a copy of the code of this stage for calls where `cond` holds, simplified by what it says.
+
+        cond: a condition on sizes and Params, such as `a.shape[1] % 16 == 0`, or its text, which may ask for sizes of
+        outputs too: `"radius == 1 and out.shape[0] > 8"`.
+        """
+        return self._say("specialize", self.schedule.condition(cond, here()))
 
     def inline(self) -> Stage:
         """Compute the Func wherever it is read."""
@@ -122,6 +138,18 @@ class Stage:
         """Keep the values for as long as the kernel runs."""
         return self._say("store_root")
 
+    def hoist_storage(self, g: Any, v: Named) -> Stage:
+        """Allocate the storage once an iteration of loop `v` of `g`, further out than where the values are kept."""
+        return self._say("hoist_storage", g, v)
+
+    def compute_with(self, g: Any, v: Named, *, shift: int = 0) -> Stage:
+        """Run this stage in the loops of stage `g` down to `v`, after what `g` does there, `shift` iterations later.
+
+        g: a stage such as `s[g].update(0)`, or a Func for its definition. Both must be computed at the same place. What
+        reads `g` may come so many iterations later that the values are there.
+        """
+        return self._say("compute_with", g, v, shift=shift or None)
+
     def fold_storage(self, dim: Named, n: int) -> Stage:
         """Keep `n` values of the Func along `dim`: each takes the place of the one `n` before it.
 
@@ -129,9 +157,24 @@ class Stage:
         """
         return self._say("fold_storage", dim, n)
 
-    def layout(self, order: Sequence[Named], *, pad: int = 1) -> Stage:
-        """Keep the values with the dims in `order`, outermost first, the last one's extent a multiple of `pad`."""
-        return self._say("layout", tuple(order), pad=None if pad == 1 else pad)
+    def layout(self, order: Sequence[Named], *, pad: int = 1, align: int | None = None) -> Stage:
+        """Keep the values with the dims in `order`, outermost first, the last one's extent a multiple of `pad`.
+
+        align: every row begins at a multiple of so many bytes.
+        """
+        return self._say("layout", tuple(order), pad=None if pad == 1 else pad, align=align)
+
+    def memory(self, kind: str) -> Stage:
+        """Keep the values on the "stack", on the "heap", or in a "register", for what is read at constant positions."""
+        return self._say("memory", kind)
+
+    def bound(self, dim: Named, lo: int, n: int) -> Stage:
+        """Promise that just the `n` values from `lo` on are needed along `dim`; a call that needs others is refused."""
+        return self._say("bound", dim, lo, n)
+
+    def align_bounds(self, dim: Named, n: int) -> Stage:
+        """Promise that what is needed along `dim` begins at, and is as long as, a multiple of `n`; calls check it."""
+        return self._say("align_bounds", dim, n)
 
     def overwrite(self, g: Named) -> Stage:
         """Keep the Func in the storage of `g`, a Func or an Input of its type and shape: cell by cell in its place.
@@ -160,6 +203,26 @@ class Stage:
     def stream(self) -> Stage:
         """Store past the caches: for values that are not read again soon, where they lie in whole aligned vectors."""
         return self._say("stream")
+
+    def prefetch(self, g: Named, v: Named, n: int) -> Stage:
+        """In each iteration of loop `v`, fetch into the caches what the one `n` later reads of `g`, a Func or Input."""
+        return self._say("prefetch", g, v, n)
+
+    def warps(self, n: int) -> Stage:
+        """Give each program `n` warps: a hint for GPUs, ignored on the CPU with a warning."""
+        return self._say("warps", n)
+
+    def stages(self, n: int) -> Stage:
+        """Load `n` iterations ahead: a hint for GPUs, ignored on the CPU with a warning."""
+        return self._say("stages", n)
+
+    def swizzle(self, n: int) -> Stage:
+        """Count programs in groups of `n` rows: a hint for GPUs, ignored on the CPU with a warning."""
+        return self._say("swizzle", n)
+
+    def matrix_unit(self, i: Named, j: Named, k: Named, *, precision: str | None = None) -> Stage:
+        """Multiply matrices over loops `i`, `j` and the reduced `k`: a hint for GPUs, ignored on the CPU."""
+        return self._say("matrix_unit", i, j, k, precision=precision)
 
     def accumulators(self, v: Named, n: int) -> Stage:
         """Split the reduced loop `v` by `n`, and give each step of its inner part `v.acc` an accumulator of its own."""

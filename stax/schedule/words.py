@@ -19,36 +19,42 @@ USAGE = {
     "reverse": "reverse(v)",
     "skew": "skew(v, w, factor, new=)",
     "affine": "affine(((n, ...), ...), (v, ...), new=)",
-    "vectorize": "vectorize(v) or vectorize(v, n)",
+    "vectorize": "vectorize(v), vectorize(v, n) or vectorize(v, upto=n)",
     "parallel": "parallel(v) or parallel(v, n)",
     "unroll": "unroll(v) or unroll(v, n)",
+    "partition": "partition(v)",
+    "specialize": "specialize(cond)",
     "inline": "inline()",
     "compute_root": "compute_root()",
     "compute_at": "compute_at(g, v, store=)",
     "store_at": "store_at(g, v)",
     "store_root": "store_root()",
+    "hoist_storage": "hoist_storage(g, v)",
+    "compute_with": "compute_with(g, v, shift=)",
     "fold_storage": "fold_storage(dim, n)",
-    "layout": "layout((dim, ...), pad=)",
+    "layout": "layout((dim, ...), pad=, align=)",
+    "memory": 'memory("stack"), memory("heap") or memory("register")',
+    "bound": "bound(dim, lo, n)",
+    "align_bounds": "align_bounds(dim, n)",
     "overwrite": "overwrite(g)",
     "cache_read": "cache_read(name, reader, ...)",
     "clone": "clone(name, reader, ...)",
     "reassociate": "reassociate()",
     "atomic": "atomic()",
     "stream": "stream()",
+    "prefetch": "prefetch(g, v, n)",
+    "warps": "warps(n)",
+    "stages": "stages(n)",
+    "swizzle": "swizzle(n)",
+    "matrix_unit": "matrix_unit(i, j, k, precision=)",
     "accumulators": "accumulators(v, n)",
     "rfactor": "rfactor(r, u, name)",
     "split_reduction": "split_reduction(r, n, u, name)",
 }
 """The directives, and how each is written."""
 
-LATER = (
-    "partition", "specialize", "hoist_storage", "compute_with",
-    "memory", "bound", "align_bounds", "online", "prefetch", "warps", "stages",
-    "swizzle", "matrix_unit",
-)  # fmt: skip
+LATER = ("online",)
 """Directives of the language that this version does not know yet."""
-
-LATER_TAILS = ("round_up",)
 
 Plain: TypeAlias = "str | int | float | StageRef | tuple[Plain, ...]"
 
@@ -59,8 +65,8 @@ def make(word: str, args: Sequence[Plain], named: Mapping[str, Plain], span: Spa
     Raises UnsupportedError for one that comes later, and ScheduleError where there is no such directive or its
     arguments are not what it takes.
 
-    >>> make("vectorize", ["x", 8], {})
-    Vectorize(var='x', n=8)
+    >>> make("unroll", ["x", 8], {})
+    Unroll(var='x', n=8)
     """
     if word in LATER:
         raise UnsupportedError(f"directive {word!r} comes with a later version", [(span, "here")])
@@ -68,8 +74,6 @@ def make(word: str, args: Sequence[Plain], named: Mapping[str, Plain], span: Spa
         near = difflib.get_close_matches(word, (*USAGE, *LATER), n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else None
         raise ScheduleError(f"there is no directive {word!r}", [(span, "here")], hint=hint)
-    if word in ("vectorize", "unroll", "parallel") and "upto" in named:
-        raise UnsupportedError(f"{word}(v, upto=n) comes with a later version", [(span, "here")])
     made = _made(word, args, dict(named), span)
     if made is None:
         raise ScheduleError(f"{word} is written {USAGE[word]}", [(span, "here")])
@@ -104,6 +108,10 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
             if names is None or (new is not None and renamed is None):
                 return None
             return said.Affine(_matrix(rows, span), names, renamed, span=span)
+        case "vectorize", [str(v)], {"upto": upto, **rest} if not rest:
+            return said.Vectorize(v, None, _number(upto, span), span=span)
+        case "partition", [str(v)], {**rest} if not rest:
+            return said.Partition(v, span=span)
         case (("vectorize" | "parallel" | "unroll"), [str(v), *number], {**rest}) if not rest and len(number) < 2:
             n = _number(number[0], span) if number else None
             kind = said.Vectorize if word == "vectorize" else said.Parallel if word == "parallel" else said.Unroll
@@ -121,13 +129,27 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
             return said.ComputeAt(*_consumer(g), v, store, span=span)
         case "store_at", [str() | StageRef() as g, str(v)], {**rest} if not rest:
             return said.StoreAt(*_consumer(g), v, span=span)
+        case "hoist_storage", [str() | StageRef() as g, str(v)], {**rest} if not rest:
+            return said.HoistStorage(*_consumer(g), v, span=span)
+        case "compute_with", [str() | StageRef() as g, str(v)], {**rest} if rest.keys() <= {"shift"}:
+            name, stage = _consumer(g)
+            return said.ComputeWith(name, stage or 0, v, _number(rest.get("shift", 0), span), span=span)
         case "fold_storage", [str(dim), n], {**rest} if not rest:
             return said.FoldStorage(dim, _number(n, span), span=span)
         case "layout", [tuple(order)], {**rest} if rest.keys() <= {"pad", "align"}:
-            if "align" in rest:
-                raise UnsupportedError("layout(..., align=) comes with a later version", [(span, "here")])
-            found = _names(order)
-            return None if found is None else said.Layout(found, _number(rest.get("pad", 1), span), span=span)
+            found, align = _names(order), rest.get("align")
+            if found is None:
+                return None
+            pad = _number(rest.get("pad", 1), span)
+            return said.Layout(found, pad, None if align is None else _number(align, span), span=span)
+        case "memory", [kind], {**rest} if not rest:
+            return said.Memory(
+                said.Store(_one_of(kind, [k.value for k in said.Store], "kind of memory", span)), span=span
+            )
+        case "bound", [str(dim), lo, n], {**rest} if not rest:
+            return said.Bound(dim, _number(lo, span), _number(n, span), span=span)
+        case "align_bounds", [str(dim), n], {**rest} if not rest:
+            return said.AlignBounds(dim, _number(n, span), span=span)
         case "overwrite", [str(target)], {**rest} if not rest:
             return said.Overwrite(target, span=span)
         case "cache_read" | "clone", [str(name), *readers], {**rest} if not rest:
@@ -143,6 +165,16 @@ def _made(word: str, args: Sequence[Plain], named: dict[str, Plain], span: Span 
             return said.Atomic(span=span)
         case "stream", [], {**rest} if not rest:
             return said.Stream(span=span)
+        case "specialize", [str(cond)], {**rest} if not rest:
+            return said.Specialize(cond, span=span)
+        case "prefetch", [str(source), str(v), n], {**rest} if not rest:
+            return said.Prefetch(source, v, _number(n, span), span=span)
+        case (("warps" | "stages" | "swizzle"), [n], {**rest}) if not rest:
+            hint = said.Warps if word == "warps" else said.Stages if word == "stages" else said.Swizzle
+            return hint(_number(n, span), span=span)
+        case "matrix_unit", [str(i), str(j), str(k)], {**rest} if rest.keys() <= {"precision"}:
+            precision = rest.get("precision")
+            return said.MatrixUnit(i, j, k, precision, span=span) if isinstance(precision, str | None) else None
         case "accumulators", [str(v), n], {**rest} if not rest:
             return said.Accumulators(v, _number(n, span), span=span)
         case "rfactor", [str(v), str(new), str(name)], {**rest} if not rest:
@@ -175,10 +207,10 @@ def _matrix(rows: Sequence[Plain], span: Span | None) -> tuple[tuple[int, ...], 
 
 
 def _tail(named: Mapping[str, Plain], span: Span | None) -> Tail:
-    tail = named.get("tail", Tail.GUARD.value)
-    if tail in LATER_TAILS:
-        raise UnsupportedError(f"tail={tail!r} comes with a later version", [(span, "here")], hint='tail="guard"')
-    known = [t.value for t in Tail]
-    if tail not in known:
-        raise ScheduleError(f"there is no tail {tail!r}", [(span, "here")], [f"tails: {', '.join(known)}"])
-    return Tail(tail)
+    return Tail(_one_of(named.get("tail", Tail.GUARD.value), [t.value for t in Tail], "tail", span))
+
+
+def _one_of(given: Plain, known: Sequence[str], what: str, span: Span | None) -> str:
+    if not isinstance(given, str) or given not in known:
+        raise ScheduleError(f"there is no {what} {given!r}", [(span, "here")], [f"there are: {', '.join(known)}"])
+    return given

@@ -86,12 +86,14 @@ def test_a_mistyped_directive_says_what_reads_like_it(program):
         Schedule(program)["out"].vectorise("x")
 
 
-def test_later_options_are_unsupported(program):
+def test_options_that_are_none_leave_the_schedule_as_it_was(program):
     s = Schedule(program)
-    with pytest.raises(UnsupportedError, match="tail='round_up' comes with a later"):
-        s["out"].split("y", "yo", "yi", 8, tail="round_up")
-    with pytest.raises(UnsupportedError, match="upto"):
-        s["out"].vectorize("y", upto=8)
+    with pytest.raises(ScheduleError, match="no tail 'inwards'"):
+        s["out"].split("y", "yo", "yi", 8, tail="inwards")
+    with pytest.raises(ScheduleError, match="vectorize is written"):
+        s["out"].vectorize("y", 4, upto=8)
+    with pytest.raises(ScheduleError, match="up to an int from 1"):
+        s["out"].vectorize("y", upto=0)
     assert s.lines == ()
 
 
@@ -265,7 +267,7 @@ CALLS = st.one_of(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(FUNCS, st.integers(-1, 1), CALLS), max_size=25))
 def test_any_schedule_comes_back_from_its_text(program, steps):
     """Lines that are refused leave no trace; those that are taken are replayed alike from text."""

@@ -14,7 +14,7 @@ from stax.expr import build
 from stax.expr.nodes import Expr, Load, Local
 from stax.expr.walk import children, postorder
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Stmt, Store, Timed
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Stmt, Store, Timed
 
 
 def has_fixed_access(stmt: Stmt, varying: set[str] | None = None) -> bool:
@@ -25,7 +25,7 @@ def has_fixed_access(stmt: Stmt, varying: set[str] | None = None) -> bool:
     match stmt:
         case Block(stmts=stmts):
             return any([has_fixed_access(s, varying) for s in stmts])
-        case Allocate():
+        case Allocate() | Prefetch():
             return False
         case Timed(body=body):
             return has_fixed_access(body, varying)

@@ -168,6 +168,13 @@ def load(s: State, place: Place, index: list[Part], m: Mask, other: str | None, 
     return Part(_value(s, total, place.dtype, lanes), None)
 
 
+def prefetch(s: State, place: Place, index: list[Part]) -> None:
+    """Fetch the line of a cell into the caches; there may be none at that address."""
+    s.f.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    at = address(s, place, index, 0).first
+    s.f.act(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+
+
 def tile(s: State, place: Place, index: list[Part], lanes: int) -> list[str]:
     """Return the vectors at `index` and at the `lanes - 1` positions after it: rows are loaded, and turned.
 

@@ -16,7 +16,8 @@ _REDUCTIONS = (
 _INTRINSICS = frozenset({
     "abs", "ceil", "copysign", "ctlz", "ctpop", "fabs", "floor", "fma", "fptosi.sat", "fptoui.sat", "masked.load",
     "masked.store", "maximum", "minimum", "prefetch", "rint", "sadd.sat", "smax", "smin", "smul.with.overflow", "sqrt",
-    "memset", "readcyclecounter", "ssub.sat", "trunc", "uadd.sat", "umax", "umin", "usub.sat", "x86.sse.sfence",
+    "memset", "readcyclecounter", "sadd.with.overflow", "ssub.sat", "trunc", "uadd.sat", "umax", "umin", "usub.sat",
+    "x86.sse.sfence",
     *(f"vector.reduce.{name}" for name in _REDUCTIONS),
 })  # fmt: skip
 _CALLED = re.compile(r"@llvm\.([\w.]+?)(?:\.(?:v\d+)?(?:i|f|p)\d+)*\(")

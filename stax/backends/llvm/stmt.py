@@ -10,9 +10,10 @@ from stax.backends.llvm.lanes import scalar
 from stax.backends.llvm.state import Bound, Place, State
 from stax.expr import build
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Stmt, Store, Timed
+from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Memory, Prefetch, Stmt, Store, Timed
 
 _STACK_BYTES = 64 << 10
+_HEAP_ALIGN = 64
 
 
 def emit_block(s: State, block: Block) -> None:
@@ -59,6 +60,8 @@ def emit_stmt(s: State, stmt: Stmt) -> None:
             s.scopes[-1].names[name.name] = Bound(value.dtype, value.axes, emit(s, value))
         case Store():
             _store(s, stmt)
+        case Prefetch(buffer=buffer, index=index):
+            memory.prefetch(s, s.place(buffer), [emit(s, i)[0] for i in index])
         case For(kind=LoopKind.PARALLEL) if not s.parallel:
             parallel.emit_parallel(s, stmt)
         case For() if s.outer is None and s.context.long and not stmt.carries:
@@ -94,9 +97,12 @@ def _scratch(s: State, buffer: Buffer) -> Place:
     cells = 1
     for n in constant:
         cells *= max(0, n) if n is not None else 0
-    if None not in constant and s.stack_bytes + cells * size <= _STACK_BYTES:
+    fixed = None not in constant and buffer.memory is not Memory.HEAP
+    asked = buffer.memory in (Memory.STACK, Memory.REGISTER)
+    if fixed and (asked or s.stack_bytes + cells * size <= _STACK_BYTES):
         s.stack_bytes += cells * size
-        pointer = f.early(f"alloca [{cells} x {kind}], align 64")
+        f.module.thorough |= buffer.memory is Memory.REGISTER
+        pointer = f.early(f"alloca [{cells} x {kind}], align {buffer.align}")
     else:
         pointer = _heap(s, buffer)
     strides = [str(size)]
@@ -117,6 +123,11 @@ def _heap(s: State, buffer: Buffer) -> str:
         extent = f.over("smax", "i64", 0, emit_scalar(s, n), "0")
         f.module.declare("{ i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)")
         pair = f.put(f"call {{ i64, i1 }} @llvm.smul.with.overflow.i64(i64 {total}, i64 {extent})")
+        total = f.put(f"extractvalue {{ i64, i1 }} {pair}, 0")
+        over = f.put(f"or i1 {over}, {f.put(f'extractvalue {{ i64, i1 }} {pair}, 1')}")
+    if buffer.align > _HEAP_ALIGN:  # room to begin later
+        pair = f.put(f"call {{ i64, i1 }} @llvm.sadd.with.overflow.i64(i64 {total}, i64 {buffer.align})")
+        f.module.declare("{ i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)")
         total = f.put(f"extractvalue {{ i64, i1 }} {pair}, 0")
         over = f.put(f"or i1 {over}, {f.put(f'extractvalue {{ i64, i1 }} {pair}, 1')}")
     wanted = f.put(f"select i1 {over}, i64 {(1 << 63) - 1}, i64 {total}")
@@ -142,6 +153,10 @@ def _heap(s: State, buffer: Buffer) -> str:
     if not s.loops:
         f.act(f"store ptr {pointer}, ptr {slot}, align 8")
     s.heap[buffer.name] = (pointer, slot)
+    if buffer.align > _HEAP_ALIGN:
+        past = f.put(f"and i64 {f.put(f'ptrtoint ptr {pointer} to i64')}, {buffer.align - 1}")
+        rest = f.put(f"and i64 {f.put(f'sub i64 0, {past}')}, {buffer.align - 1}")
+        return f.put(f"getelementptr i8, ptr {pointer}, i64 {rest}")
     return pointer
 
 

@@ -22,7 +22,7 @@ from stax.expr import build, intrinsics
 from stax.expr.nodes import BinaryOp, Call, Expr, Param
 from stax.loops import walk
 from stax.loops.launches import Host, Kernel, kernels
-from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Stmt, Store, Timed
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Stmt, Store, Timed
 
 _INDENT = "    "
 _ATOMIC = {
@@ -200,6 +200,8 @@ class _Printer:
                 to.locals[name.name] = Value(found, ATOM, text.have)
             case Store():
                 self._store(stmt, scope)
+            case Prefetch():
+                pass
             case For():
                 self._loop(stmt, scope)
             case If(cond=cond, then=then, orelse=orelse):
