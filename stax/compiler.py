@@ -20,6 +20,7 @@ from stax.expr.nodes import INDEX, Expr, Size
 from stax.lang.freeze import freeze
 from stax.lang.func import Func
 from stax.legality.check import check as prove
+from stax.legality.sequence import in_sequence
 from stax.loops.nodes import Program
 from stax.loops.show import show as show_loops
 from stax.loops.walk import MOST_CHANNELS, pixels
@@ -101,7 +102,7 @@ def auto_schedule(outputs: Func | tuple[Func, ...]) -> Schedule:
     """
     from stax.schedule.default import complete
 
-    return Schedule.of(outputs, complete(freeze(outputs), ()))
+    return Schedule.of(outputs, complete(in_sequence(freeze(outputs)), ()))
 
 
 def realize(

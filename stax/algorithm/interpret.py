@@ -1,7 +1,8 @@
 """What a Pipeline means, plainly, in NumPy: the oracle that everything else is tested against.
 
 Every Func is computed over its box, stage by stage, in the order in which the language defines it: a definition all
-at once, or point by point along the dims in which it reads itself; an update point by point of its domain, over the
+at once, or point by point along the dims in which it reads itself, or, where their order is another one, each cell
+once those are there that it needs; an update point by point of its domain, over the
 whole box of its plain Vars. Nothing is assumed of the boxes: a read that is needed, as `conditions` says, must be
 inside what it reads and computed already, else InternalError; a read that is not needed gives a poison value, which
 no result may show.
@@ -80,7 +81,10 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stage:
-    """One stage: `values` go to `index`, the dims `lanes` of which are whole slices, for each point of a domain."""
+    """One stage: `values` go to `index`, the dims `lanes` of which are whole slices, for each point of a domain.
+
+    With `every`, its cells are computed one by one, as they are needed.
+    """
 
     func: Func
     number: int
@@ -88,6 +92,7 @@ class _Stage:
     index: tuple[Expr, ...]
     body: _Plan
     where: _Plan | None
+    every: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +150,10 @@ class _Run:
         self.allocate(func)
         if _is_empty(self.boxes[func.name]):
             return
-        self.run(_definition(func, grouped=False), None)
+        if func.order != ():
+            self.as_needed([func])
+        else:
+            self.run(_definition(func, grouped=False), None)
         if func.updates:
             self.finish(func)
         for k in range(len(func.updates)):
@@ -156,6 +164,11 @@ class _Run:
         """Step dim 0 of all members together; in a step, each member's stages in order."""
         for f in funcs:
             self.allocate(f)
+        if any(f.together != 1 or f.lag or f.order != () for f in funcs):
+            self.as_needed(funcs)
+            for f in funcs:
+                self.finish(f)
+            return
         members = [f for f in funcs if not _is_empty(self.boxes[f.name])]
         stages = {
             f.name: [_definition(f, grouped=True), *(_update(f, k) for k in range(len(f.updates)))] for f in members
@@ -170,6 +183,37 @@ class _Run:
                         self.run(stage, step)
         for f in funcs:
             self.finish(f)
+
+    def as_needed(self, funcs: list[Func]) -> None:
+        """Compute each cell of Funcs that read each other once those that it needs are there, in whatever order."""
+        members = {f.name for f in funcs}
+        stages = {f.name: _definition(f, grouped=True, every=True) for f in funcs}
+        for f in funcs:
+            cells = np.ndindex(*(max(0, hi - lo + 1) for lo, hi in self.boxes[f.name]))
+            for offset in cells:
+                stack = [(f.name, tuple(lo + k for k, (lo, _) in zip(offset, self.boxes[f.name], strict=True)))]
+                waiting = set(stack)
+                while stack:
+                    name, cell = stack[-1]
+                    kept = self.stored[name]
+                    at = tuple(c - lo for c, lo in zip(cell, kept.low, strict=True))
+                    missing = None if kept.done is None or kept.done[at] else self.cell(stages[name], cell)
+                    if missing is None:
+                        waiting.discard(stack.pop())
+                        continue
+                    if missing in waiting or missing[0] not in members:
+                        raise InternalError(f"`{missing[0]}` needs itself at {missing[1]}")
+                    stack.append(missing)
+                    waiting.add(missing)
+
+    def cell(self, stage: _Stage, cell: tuple[int, ...]) -> tuple[str, tuple[int, ...]] | None:
+        """Compute one cell of a definition; return another one where that is needed first."""
+        names = {d: np.array([c]) for d, c in zip(stage.func.dims, cell, strict=True)}
+        try:
+            _Batch(self, stage, names, 1, [names[d] for d in stage.func.dims]).run(None, False)
+        except _Missing as missing:
+            return missing.name, missing.cell
+        return None
 
     def allocate(self, func: Func) -> None:
         """Make the storage of a Func, full of poison."""
@@ -278,6 +322,13 @@ class _Run:
         return self.stored[array].parts[0].shape[dim]
 
 
+class _Missing(Exception):
+    """A cell that is not computed yet."""
+
+    def __init__(self, name: str, cell: tuple[int, ...]) -> None:
+        self.name, self.cell = name, cell
+
+
 class _Batch:
     """Some points of one stage: what depends on no earlier point of them is computed for all of them at once.
 
@@ -365,7 +416,7 @@ class _Batch:
             if any(_leaves(i, n) for i, n in zip(at, array.shape, strict=True)):
                 self.outside(node, index, None)
             if done is not None and not done[tuple(at)].all():
-                raise self.error(node, "before it is computed")
+                self.undone(node, index)
             if kept.there is not None and not kept.there[tuple(at)].all():
                 raise self.error(node, "outside its domain")
             return np.asarray(array[tuple(at)])
@@ -377,10 +428,16 @@ class _Batch:
             return poison
         near = tuple(np.clip(i, 0, n - 1) for i, n in zip(at, array.shape, strict=True))
         if done is not None and not np.all(done[near] | ~mask):
-            raise self.error(node, "before it is computed")
+            self.undone(node, index)
         if kept.there is not None and not np.all(kept.there[near] | ~mask):
             raise self.error(node, "outside its domain")
         return np.where(mask, array[near], poison)
+
+    def undone(self, node: Read, index: list[Array]) -> None:
+        """Say that a cell is missing: another one is computed first where points come one by one."""
+        if self.stage.every:
+            raise _Missing(node.source, tuple(int(i.item()) for i in index))
+        raise self.error(node, "before it is computed")
 
     def outside(self, node: Read, index: list[Array], mask: Mask) -> None:
         kept = self.up.stored[node.source]
@@ -451,11 +508,11 @@ class _Batch:
         return tuple(out)
 
 
-def _definition(func: Func, grouped: bool) -> _Stage:
-    serial = max(_serial_dims(func), 1 if grouped else 0)
+def _definition(func: Func, grouped: bool, every: bool = False) -> _Stage:
+    serial = len(func.dims) if every else max(_serial_dims(func), 1 if grouped else 0)
     index = tuple(Var(dtypes.int64, name) for name in func.dims)
     lanes = tuple(range(serial, len(func.dims)))
-    return _Stage(func, 0, lanes, index, _plan((*func.values, *index[:serial]), func.name), None)
+    return _Stage(func, 0, lanes, index, _plan((*func.values, *index[:serial]), func.name), None, every)
 
 
 def _update(func: Func, k: int) -> _Stage:

@@ -8,7 +8,7 @@ Funcs here; start values are `select`s on equalities inside the definition; conv
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -74,6 +74,11 @@ class Update:
     span: Span | None = field(default=None, repr=False)
 
 
+Row: TypeAlias = tuple[tuple[str, int], ...]
+Order: TypeAlias = tuple[Row, ...]
+"""Sums of dims, each a dim and its factor; a point comes before another by the first sum in which they differ."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Func:
     """Values over indices. Stage 0 is `values`, one expression a part over `dims`; stage k + 1 is `updates[k]`.
@@ -81,6 +86,10 @@ class Func:
     `shape` holds, per dim, None or the declared extent: its box is then 0 <= dim < extent. `backwards` are the dims
     that a recurrence must run downwards. `fp` is strict, default or fast. `where`, a conjunction of comparisons of
     positions, says which cells there are: the values are 0 elsewhere, where none of them is read.
+
+    A recurrence may run in the order of its dims, those `backwards` downwards; else in that of the rows of `order`, and
+    None says that it was not found yet. A member of a group steps its first dims `together` with the others, as many as
+    that says, and a step of its first one `lag` steps later; 0 says that how was not found yet.
     """
 
     name: str
@@ -93,13 +102,16 @@ class Func:
     fp: str = "default"
     span: Span | None = field(default=None, repr=False)
     where: Expr | None = None
+    order: Order | None = ()
+    together: int = 1
+    lag: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pipeline:
     """A whole program. `funcs` stand producers first; `groups` are the cycles, members in the order of one step.
 
-    A group steps dim 0 of its members together, serially. `outputs` name Funcs, in the order they are returned.
+    A group steps the first dims of its members together. `outputs` name Funcs, in the order they are returned.
     `arguments` name Inputs and Scalars in positional order. `shapes`, where given, are the symbolic output shapes.
     With `origins`, element 0 of an output is the index that int64 Params named `origin_name(output, dim)` say.
     """

@@ -1,8 +1,9 @@
-"""In which order the values of a recurrence can be computed.
+"""In which order the values of a recurrence can be computed, as far as distances by dim say; `poly` is asked for more.
 
-Accepted are self-reads at lexicographically earlier indices, where some dims may run downwards. A group of Funcs that
-read each other steps its first dim together. Method: signs of affine differences between the index that is read and
-the one that is defined; start values, `select(dim == e, ...)`, count with dim = e.
+Self-reads lie at earlier indices, the dims compared in some order, some of them downwards. A group of Funcs that read
+each other steps its first dim together, or its first dims, and members may lag behind others. Method: signs of affine
+differences between the index that is read and the one that is defined; start values, `select(dim == e, ...)`, count
+with dim = e.
 """
 
 from __future__ import annotations
@@ -32,45 +33,57 @@ class Step:
 
 
 def order_self(func: Func, limits: Limits) -> Func:
-    """Return `func` with the dims that it must run downwards; refuse where no order is found."""
+    """Return `func` with the dims that it must run downwards, and the order of its dims where that is another one.
+
+    `order` is None where none was seen.
+    """
     algebra = Algebra()
     steps = list(_steps(func, {func.name}, algebra))
     for step in steps:
         if step.main:
             _needs_shape(func, func, step)
-    backwards: set[str] = set()
-    left = steps
-    for k, dim in enumerate(func.dims):
-        signs = [_sign(s.distance[k], algebra, limits) for s in left]
-        unknown = next((s for s, sign in zip(left, signs, strict=True) if sign is None), None)
-        if unknown is not None:
-            raise UnsupportedError(
-                f"a recurrence that reads `{func.name}` at no fixed step along `{dim}` comes with a later version",
-                [(unknown.read.span, "read here"), (func.span, "while this is defined")],
-                (),
-                "reads one or more whole steps earlier in an outer dim may be anywhere in the inner ones",
-            )
-        if -1 in signs and 1 in signs:
-            _no_order(func, dim, left, signs)
-        if 1 in signs:
-            backwards.add(dim)
-        left = [s for s, sign in zip(left, signs, strict=True) if sign == 0]
-    if left:
+    found: list[tuple[str, int]] = []
+    left, dims = steps, list(func.dims)
+    while dims:
+        chosen = next(
+            ((d, w) for d in dims if (w := _way(left, func.dims.index(d), algebra, limits)) is not None), None
+        )
+        if chosen is None:
+            break
+        found.append(chosen)
+        k = func.dims.index(chosen[0])
+        left = [s for s in left if _sign(s.distance[k], algebra, limits) == 0]
+        dims.remove(chosen[0])
+    same = [s for s in left if all(d == Affine(0) for d in s.distance)]
+    if same:
         raise DefinitionError(
             f"`{func.name}` is defined by its own value at the same index",
-            [(left[0].read.span, "this is what is being defined")],
+            [(same[0].read.span, "this is what is being defined")],
         )
-    return replace(func, backwards=frozenset(backwards)) if backwards else func
+    if dims:
+        return replace(func, order=None)
+    backwards = frozenset(d for d, way in found if way > 0)
+    plain = [d for d, _ in found] == list(func.dims)
+    return replace(func, backwards=backwards, order=() if plain else tuple(((d, -w or 1),) for d, w in found))
+
+
+def _way(steps: Sequence[Step], k: int, algebra: Algebra, limits: Limits) -> int | None:
+    """Return on which side all of `steps` read along dim `k`: -1 or 1, or 0; None where that is not one side."""
+    signs = {_sign(s.distance[k], algebra, limits) for s in steps} - {0}
+    return None if None in signs or len(signs) > 1 else next(iter(signs), 0)
 
 
 def order_group(funcs: Sequence[Func], limits: Limits) -> list[Func]:
-    """Return the Funcs of a cycle in the order of one step of their first dim; refuse where there is none."""
+    """Return the Funcs of a cycle in the order of one step, with how many of their first dims they step together.
+
+    That is 0 where it was not found. Method: a step is of the first dim; Funcs that need each other in one take in
+    the next. Where distances are constant, Funcs may lag some steps behind: longest paths, by Bellman and Ford.
+    """
     names = {f.name for f in funcs}
     cycle = ", ".join(f"`{f.name}`" for f in funcs)
     algebra = Algebra()
-    down = any(f.dims and f.dims[0] in f.backwards for f in funcs)
-    same_step: dict[str, set[str]] = {f.name: set() for f in funcs}
     by_name = {f.name: f for f in funcs}
+    edges: list[Edge] = []
     for f in funcs:
         if not f.dims:
             raise DefinitionError(f"{cycle} read each other without an index to step", [(f.span, "in this cycle")])
@@ -82,36 +95,95 @@ def order_group(funcs: Sequence[Func], limits: Limits) -> list[Func]:
                         "updates inside a cycle come with a later version",
                         [(r.span, "read here"), (u.span, "in this update")],
                     )
-        for step in _steps(f, names - {f.name}, algebra):
+        for step in _steps(f, names, algebra):
             g = by_name[step.read.source]
-            if step.main:
+            if step.main and g is not f:
                 _needs_shape(f, g, step)
-            sign = _sign(step.distance[0], algebra, limits)
-            if sign is None or (sign == 1 and not down) or (sign == -1 and down):
-                raise UnsupportedError(
-                    f"{cycle} read each other, and `{f.name}` reads `{g.name}` at another step than the same or an "
-                    f"earlier one along `{f.dims[0]}`",
-                    [(step.read.span, "read here"), (f.span, "while this is defined")],
-                    (),
-                    "Funcs that read each other step their first dims together",
-                )
-            if sign == 0:
-                same_step[f.name].add(g.name)
+            edges.append(Edge(f.name, g.name, step.distance))
+    for down in (False, True):
+        ways = [_stepped(list(funcs), edges, down, algebra, limits)]
+        ways += [_lagged(list(funcs), edges, down)] if ways[0] is None else []
+        found = next((w for w in ways if w is not None), None)
+        if found is not None:
+            return found
+    return [replace(f, together=0) for f in funcs]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A read of `source` by `reader`, both of one group or the same, and how far it lies, dim by dim."""
+
+    reader: str
+    source: str
+    distance: tuple[Affine, ...]
+
+
+def _stepped(
+    funcs: list[Func],
+    edges: Sequence[Edge],
+    down: bool,
+    algebra: Algebra,
+    limits: Limits,
+    lags: Mapping[str, int] | None = None,
+) -> list[Func] | None:
+    """Return the members in the order of a step that is as short as can be, None where there is none."""
+    left, depth = list(edges), 0
+    backwards: dict[str, set[str]] = {f.name: set() for f in funcs}
+    for depth in range(min(len(f.dims) for f in funcs)):
+        ahead = 1 if down and not depth else -1
+        signs = [_sign(e.distance[depth], algebra, limits) for e in left]
+        if depth:
+            ahead = 1 if 1 in signs else -1
+        if any(sign is None or sign == -ahead for sign in signs):
+            return None
+        if ahead > 0:
+            for f in funcs:
+                backwards[f.name].add(f.dims[depth])
+        left = [e for e, sign in zip(left, signs, strict=True) if sign == 0]
+        order = _in_step(funcs, [e for e in left if e.reader != e.source])
+        if order is not None:
+            steps = {f.name: depth + 1 for f in funcs}
+            if any(f.order != () or (f.backwards & set(f.dims[: depth + 1])) - backwards[f.name] for f in funcs):
+                return None
+            return [replace(f, backwards=f.backwards | backwards[f.name], together=steps[f.name]) for f in order]
+    return None
+
+
+def _in_step(funcs: Sequence[Func], edges: Sequence[Edge]) -> list[Func] | None:
+    """Return the members so that each comes after those that it reads in the same step; None where that is a cycle."""
     order: list[Func] = []
     left = list(funcs)
     while left:
-        ready = [f for f in left if not same_step[f.name] & {g.name for g in left}]
-        if not ready:
-            stuck = " -> ".join(f"`{f.name}`" for f in left)
-            raise DefinitionError(
-                f"{stuck} need each other at the same step",
-                [(f.span, "in this cycle") for f in left],
-                (),
-                "let one of them read the step before",
-            )
-        order.append(ready[0])
-        left.remove(ready[0])
-    return [replace(f, backwards=f.backwards | {f.dims[0]}) for f in order] if down else order
+        names = {f.name for f in left}
+        ready = next((f for f in left if not any(e.reader == f.name and e.source in names for e in edges)), None)
+        if ready is None:
+            return None
+        order.append(ready)
+        left.remove(ready)
+    return order
+
+
+def _lagged(funcs: list[Func], edges: Sequence[Edge], down: bool) -> list[Func] | None:
+    """Return the members with the steps that each lags behind, where all move by constants along their first dims."""
+    if any(e.distance[0].terms for e in edges):
+        return None
+    lag = {f.name: 0 for f in funcs}
+    for _ in range(len(funcs) + 1):
+        before = dict(lag)
+        for e in edges:
+            d = -e.distance[0].const if down else e.distance[0].const
+            lag[e.reader] = max(lag[e.reader], lag[e.source] + d)
+        if lag == before:
+            break
+    else:
+        return None
+    behind = [(e, e.distance[0].const * (-1 if down else 1) + lag[e.source] - lag[e.reader]) for e in edges]
+    order = _in_step(funcs, [e for e, gap in behind if gap == 0 and e.reader != e.source])
+    if order is None or any(f.order != () for f in funcs):
+        return None
+    least = min(lag.values())
+    made = [replace(f, lag=lag[f.name] - least) for f in order]
+    return [replace(f, backwards=f.backwards | {f.dims[0]}) for f in made] if down else made
 
 
 def _steps(func: Func, sources: set[str], algebra: Algebra) -> Iterator[Step]:
@@ -177,34 +249,3 @@ def _needs_shape(reader: Func, func: Func, step: Step) -> None:
                 (),
                 f'declare it: sx.Func("{func.name}", shape=(...)), with None for dims that every read keeps',
             )
-
-
-def _no_order(func: Func, dim: str, left: list[Step], signs: list[int | None]) -> None:
-    before = next(s for s, sign in zip(left, signs, strict=True) if sign == -1)
-    after = next(s for s, sign in zip(left, signs, strict=True) if sign == 1)
-    places = [(before.read.span, "an earlier index"), (after.read.span, "a later one")]
-    a, b = _constants(before), _constants(after)
-    if a is not None and b is not None and _opposite(a, b):
-        one = f"{func.name}[{', '.join('0' for _ in a)}]"
-        other = f"{func.name}[{', '.join(str(x) for x in b)}]"
-        raise DefinitionError(
-            f"`{func.name}` needs itself: there is no order of `{dim}` in which each value comes after those it reads",
-            places,
-            (f"{one} reads {other}, and that leads back to {one}",),
-            "read the step before in an outer dim, such as u[t - 1, x + 1]",
-        )
-    raise UnsupportedError(
-        f"a recurrence that reads `{func.name}` both before and after along its first moving dim `{dim}` "
-        "comes with a later version",
-        places,
-    )
-
-
-def _constants(step: Step) -> list[int] | None:
-    return None if any(d.terms for d in step.distance) else [d.const for d in step.distance]
-
-
-def _opposite(a: list[int], b: list[int]) -> bool:
-    """Return whether some number of steps `a` and some of steps `b` end where they began."""
-    k = next(i for i, x in enumerate(a) if x)
-    return all(x * b[k] == y * a[k] for x, y in zip(a, b, strict=True)) and a[k] * b[k] < 0

@@ -29,6 +29,7 @@ from stax.legality.overwrite import Overwriting
 from stax.legality.promises import of_lanes, of_region, promises
 from stax.legality.remedy import remedy
 from stax.legality.rounding import check_rounding, check_unfolded
+from stax.legality.sequence import in_sequence
 from stax.legality.slide import Slide, at_first, names_of, slide
 from stax.legality.together import check_there, done_before, together
 from stax.legality.within import Path, Within
@@ -66,6 +67,9 @@ def check(
     `proofs` remembers what was asked of isl, and may be given again for another schedule of the same program.
     Raises LegalityError with the line to blame, ScheduleError where the lines do not fit together.
     """
+    whole = in_sequence(pipeline, regions)
+    if whole is not pipeline:
+        pipeline, regions = whole, None
     said = tuple(lines)
     known = proofs or Proofs()
     try:
@@ -459,7 +463,7 @@ class _Check:
             ranges = self.within.variables(reader, stage, len(path) - len(self.paths[reader.name]))
             if reader.name in group:
                 later = group.index(reader.name) > group.index(f.name)
-                steps.append(Step(access, ranges, reader.dims[0], later))
+                steps.append(Step(access, ranges, reader.dims[0], later, reader.lag))
             else:
                 outside.append((access, ranges))
         prover = Prover(self.algebra, self.within.loops(path), self.context.at_least)
@@ -584,8 +588,12 @@ class _Check:
 
     def _steps_first(self, f: Func) -> None:
         found = self.points[StageRef(f.name, 0)]
-        alone = found.leaves(f.dims[0]) == frozenset({0}) and not any(0 in found.leaves(d) for d in f.dims[1:])
-        if not alone or found.loops[0].loop.kind is not LoopKind.SERIAL:
-            raise LegalityError(
-                f"`{f.name}` is stepped together with Funcs that read it: loop `{f.dims[0]}` stays outermost and serial"
-            )
+        for k, dim in enumerate(f.dims[: f.together]):
+            alone = found.leaves(dim) == frozenset({k}) and not any(k in found.leaves(d) for d in f.dims if d != dim)
+            kind = found.loops[k].loop.kind if k < len(found.loops) else None
+            if not alone or kind is not LoopKind.SERIAL or found.loops[k].loop.reversed:
+                where = "stays outermost and serial" if not k else "stays serial, inside it"
+                raise LegalityError(
+                    f"`{f.name}` is stepped together with Funcs that read it: loop `{dim}` {where}",
+                    [(f.span, "defined here")],
+                )

@@ -35,13 +35,14 @@ MOST_MORE = 8
 class Step:
     """A read of a Func from inside its step: by itself, or by a member of its group that comes before or `later`.
 
-    `time` is the dim that the other member steps.
+    `time` is the dim that the other member steps, `lag` how many steps late.
     """
 
     access: Access
     ranges: Ranges
     time: str | None
     later: bool
+    lag: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Storage:
             if behind is None or behind < 0:
                 return None
             moves |= behind > 0 or step.time is not None
-            free = step.time is not None and not step.later
+            free = step.time is not None and not step.later and f.together == 1
             most = max(most, behind if free or (behind and self._in_place(step, d)) else behind + 1)
         return most if moves else None
 
@@ -91,7 +92,9 @@ class Storage:
         return None if gap.terms else gap.const
 
     def _now(self, step: Step, d: int) -> Affine:
-        return self.context.algebra.of(Var(int64, self.f.dims[d] if step.time is None else step.time))
+        now = self.context.algebra.of(Var(int64, self.f.dims[d] if step.time is None else step.time))
+        behind = step.lag - self.f.lag if step.time is not None else 0
+        return now + (-behind if self.f.dims[d] in self.f.backwards else behind)
 
     def _in_place(self, step: Step, d: int) -> bool:
         """Return whether the cell that is read is replaced in this step by its reader, after it, or not at all."""

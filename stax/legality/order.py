@@ -41,6 +41,10 @@ def check_order(
 ) -> None:  # fmt: skip
     """Raise LegalityError where the loops of a stage may change what it computes; a Clashed where they do."""
     try:
+        if stage == 0 and f.order:
+            raise LegalityError(
+                f"the loops of `{f.name}` may run in an order that changes its values", [(f.span, "defined here")]
+            )
         _seen_to_be_safe(f, stage, points, found, algebra)
     except LegalityError as refused:
         free = stage > 0 and _commutes(f, f.updates[stage - 1])

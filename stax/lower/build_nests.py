@@ -13,7 +13,7 @@ Gives: loops from 0 over `index`; loads masked where a condition keeps them insi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from stax.algorithm.domain import inner_values
@@ -25,9 +25,9 @@ from stax.dtypes import bool_, int64
 from stax.errors import InternalError
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover
-from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Param, Read, Size, Var
+from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Local, Param, Read, Size, Var
 from stax.expr.simplify import simplify_all
-from stax.expr.walk import children, postorder, reads, rewrite_all, with_children
+from stax.expr.walk import children, names, postorder, reads, rewrite_all, with_children
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, Let, LoopKind, Memory, Program, Role, Stmt, Store
 from stax.loops.walk import as_block, copy_with_fresh_names, substitute
 from stax.lower.combined import combined
@@ -262,38 +262,56 @@ class _Builder:
         return stmts
 
     def _group(self, group: tuple[str, ...]) -> list[Stmt]:
-        """Return one serial loop over dim 0 of all members, each inside where it has that step."""
-        step = build.local(f"{group[-1]}{MARK}step")
-        of = self.algebra.of
-        first_dims = [self.legal.points[StageRef(n, 0)].roots[0] for n in group]
-        los = [of(r.lo) for r in first_dims]
-        his = [of(r.lo) + of(r.extent) - 1 for r in first_dims]
+        """Return serial loops over the first dims of all members, and in them each where it has that step."""
+        last = self.funcs[group[-1]]
         prover = Prover(self.algebra, {}, self.legal.regions.context.at_least)
-        lo, hi = los[0], his[0]
-        for a, b in zip(los[1:], his[1:], strict=True):
-            lo, hi = prover.minimum(lo, a), prover.maximum(hi, b)
-        body: list[Stmt] = []
-        for name, first, last in zip(group, los, his, strict=True):
-            f = self.funcs[name]
-            own = self.legal.points[StageRef(name, 0)].loops[0].var
-            stmts: list[Stmt] = [Let(own, self.algebra.expr(self.algebra.of(step) + lo - first))]
-            stmts += self._inside(StageRef(name, 0), 1)
-            inside = [
-                cond
-                for wanted, cond in (
-                    (first != lo, build.less_equal(self.algebra.expr(first - lo), step)),
-                    (last != hi, build.less_equal(step, self.algebra.expr(last - lo))),
-                )
-                if wanted
-            ]
-            block = Block(tuple(stmts))
-            for cond in inside:
-                block = Block((If(cond, block, Block()),))
-            body += block.stmts
-            if f.updates:
-                raise InternalError(f"`{name}` of a group has updates, which is refused when frozen")
-        loop = For(step, build.index(0), self.algebra.expr(hi - lo + 1), LoopKind.SERIAL, Block(tuple(body)))
-        return [loop]
+        steps: list[Local] = []
+        times: list[Affine] = []
+        ends: list[Affine] = []
+        downs: list[bool] = []
+        for k in range(last.together):
+            downs.append(last.dims[k] in last.backwards)
+            spans = [self._span(self.funcs[n], k, downs[k]) for n in group]
+            lo, hi = spans[0].first, spans[0].last
+            for i in spans[1:]:
+                lo, hi = prover.minimum(lo, i.first), prover.maximum(hi, i.last)
+            steps.append(build.local(f"{last.name}{MARK}step{k or ''}"))
+            times.append(self.algebra.of(steps[k]) + lo)
+            ends.append(hi)
+        body = Block(tuple(s for n in group for s in self._member(self.funcs[n], steps, times, ends, downs)))
+        for step, time, hi, down in reversed(list(zip(steps, times, ends, downs, strict=True))):
+            extent = self.algebra.expr(hi - time + self.algebra.of(step) + 1)
+            body = Block((For(step, build.index(0), extent, LoopKind.SERIAL, body, (), None, down),))
+        return list(body.stmts)
+
+    def _span(self, f: Func, k: int, down: bool) -> Interval:
+        """Return the times at which `f` has a step of its dim `k`: its values, late as it is."""
+        of, root = self.algebra.of, self.legal.points[StageRef(f.name, 0)].roots[k]
+        late = _late(f, k, down)
+        if names((root.lo, root.extent)) & set(f.dims):
+            box = self.legal.placed[f.name].box[k]
+            return Interval(box.first + late, box.last + late)
+        return Interval(of(root.lo) + late, of(root.lo) + of(root.extent) - 1 + late)
+
+    def _member(
+        self, f: Func, steps: Sequence[Local], times: Sequence[Affine], ends: Sequence[Affine], downs: Sequence[bool]
+    ) -> list[Stmt]:
+        """Return what a member of a group does at one time, where it has that step."""
+        if f.updates:
+            raise InternalError(f"`{f.name}` of a group has updates, which is refused when frozen")
+        ref, of = StageRef(f.name, 0), self.algebra.of
+        found = self.legal.points[ref]
+        block = Block(tuple(self._inside(ref, len(steps))))
+        for k in reversed(range(len(steps))):
+            loop, last = found.loops[k], ends[k] - _late(f, k, downs[k])
+            start = of(found.values[f.dims[k]]) - of(loop.var)
+            own = times[k] - _late(f, k, downs[k]) - start
+            block = Block((Let(loop.var, self.algebra.expr(own)), *block.stmts))
+            if own != of(steps[k]):
+                block = Block((If(build.less_equal(build.index(0), self.algebra.expr(own)), block, Block()),))
+            if last - start + 1 != of(loop.extent):
+                block = Block((If(build.less(self.algebra.expr(own), loop.extent), block, Block()),))
+        return list(block.stmts)
 
     def _nest(
         self, ref: StageRef, depth: int, moved: frozenset[int] = frozenset(), whole: frozenset[int] = frozenset()
@@ -494,6 +512,10 @@ class _Builder:
 def _up(a: Affine, n: int, algebra: Algebra) -> Affine:
     """Return the next multiple of `n` from `a` on."""
     return a if n == 1 else algebra.divided(a + (n - 1), n) * n
+
+
+def _late(f: Func, k: int, down: bool) -> int:
+    return 0 if k else -f.lag if down else f.lag
 
 
 def _leaf(node: Expr, env: dict[str, Expr]) -> Expr:

@@ -35,6 +35,7 @@ from stax.schedule.directives import (
     Unroll,
     Vectorize,
 )  # fmt: skip
+from stax.schedule.transform import ordered
 
 REGISTER_BYTES = 64
 STRIP_ROWS = 32
@@ -292,17 +293,20 @@ class _Default:
         return [*(Parallel(d) for d in outer), Parallel(row, STRIP_ROWS), *self._in_lanes(f, lane, wide)]
 
     def _moved(self, f: Func) -> list[tuple[str, ...]]:
-        """Return, for each read of its own Func, the dims it lies elsewhere in; of a group, that the first is one."""
+        """Return, for each read of its own Func, the dims it lies elsewhere in; of a group, that those it steps are."""
         out = [
             tuple(d for d, i in zip(f.dims, a.index, strict=True) if self.algebra.name(i) != d)
             for a in self.own[f.name, 0]
             if a.source == f.name
         ]
         if any(f.name in group for group in self.pipeline.groups):
-            out.append((f.dims[0],))
+            out += [(d,) for d in f.dims[: f.together]]
         return [dims for dims in out if dims]
 
     def _recurrence_loops(self, f: Func, lanes: int, moved: list[tuple[str, ...]]) -> list[Directive]:
+        if f.order:
+            made, _ = ordered(f)
+            return [*made, *(Parallel(d) for d in f.dims if all(d not in dims for dims in moved))][: len(made) + 1]
         leads = {dims[0] for dims in moved}
         still = [d for d in f.dims if all(d not in dims for dims in moved)]
         grouped = any(f.name in group for group in self.pipeline.groups)

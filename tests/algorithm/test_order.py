@@ -33,17 +33,27 @@ def test_an_order_by_dims_is_found(steps: list[tuple[int, ...]], backwards: set[
     assert recurrence(*steps).funcs[0].backwards == backwards
 
 
-def test_a_later_and_an_earlier_step_along_one_dim_are_a_cycle() -> None:
-    with pytest.raises(sx.errors.DefinitionError, match="needs itself"):
-        recurrence((-1,), (1,))
-    with pytest.raises(sx.errors.DefinitionError, match="needs itself"):
-        recurrence((1, -1), (-2, 2))
+@pytest.mark.parametrize(
+    ("steps", "order", "backwards"),
+    [
+        ([(1, -1), (-1, -1)], ("y", "t"), set()),
+        ([(1, 1), (-1, 1)], ("y", "t"), {"y"}),
+        ([(0, 1, -1), (0, -1, -1), (-1, 3, 2)], ("t", "x", "y"), set()),
+        ([(5, 1, -1), (-4, 1, 0), (2, 0, 1), (1, 0, 0)], ("y", "t", "x"), {"y", "t"}),
+    ],
+)
+def test_dims_may_be_compared_in_another_order(
+    steps: list[tuple[int, ...]], order: object, backwards: set[str]
+) -> None:
+    f = recurrence(*steps).funcs[0]
+    assert f.order is not None
+    assert tuple(d for ((d, _),) in f.order) == order
+    assert {d for ((d, way),) in f.order if way < 0} == f.backwards == backwards
 
 
-def test_orders_that_need_a_skew_come_later() -> None:
-    """f[t, y] from f[t - 1, y + 2] and f[t + 1, y - 3] has an order, of no dim by itself."""
-    with pytest.raises(sx.errors.UnsupportedError, match="later version"):
-        recurrence((-1, 2), (1, -3))
+@pytest.mark.parametrize("steps", [[(-1,), (1,)], [(1, -1), (-2, 2)], [(-1, 2), (1, -3)]])
+def test_what_no_dims_tell_is_left_open(steps: list[tuple[int, ...]]) -> None:
+    assert recurrence(*steps).funcs[0].order is None
 
 
 def test_a_step_of_a_param_counts_by_its_least_value() -> None:
@@ -51,11 +61,7 @@ def test_a_step_of_a_param_counts_by_its_least_value() -> None:
         n = sx.Param("n", sx.int64, low=low)
         f = sx.Func("f", dtype=sx.int64, shape=(9,))
         f[X] = f[X - n]
-        if fine:
-            assert not freeze(f).funcs[0].backwards
-        else:
-            with pytest.raises(sx.errors.UnsupportedError, match="no fixed step"):
-                freeze(f)
+        assert freeze(f).funcs[0].order == (() if fine else None)
 
 
 def test_start_values_may_read_each_other() -> None:
@@ -73,16 +79,14 @@ def test_a_transposed_read_one_step_earlier_is_in_order() -> None:
     assert not freeze(f).funcs[0].backwards
     g = sx.Func("g", dtype=sx.int64, shape=(9, 9))
     g[Y, X] = g[X, Y]
-    with pytest.raises(sx.errors.UnsupportedError, match="no fixed step"):
-        freeze(g)
+    assert freeze(g).funcs[0].order is None
 
 
 def test_a_group_may_run_downwards_together() -> None:
     f, g = (sx.Func(n, dtype=sx.int64, shape=(9, None)) for n in "fg")
     f[T, X] = g[T + 1, X] + 1
     g[T, X] = f[T, X] * f[T + 1, X]
-    with pytest.raises(sx.errors.UnsupportedError, match="another step"):
-        freeze(g)
+    assert all(m.backwards == {"t"} for m in freeze(g).funcs)
     h = sx.Func("h", dtype=sx.int64, shape=(9, None))
     k = sx.Func("k", dtype=sx.int64, shape=(9, None))
     h[T, X] = h[T + 1, X] + k[T + 1, X]
@@ -102,3 +106,31 @@ def test_a_group_of_three_is_put_in_the_order_of_a_step() -> None:
     a2[T] = b[T]
     out[X] = a2[X] + a[3]
     assert freeze(out).groups == (("a", "c"),)
+
+
+def test_funcs_that_need_each_other_in_a_step_take_the_next_dim_in() -> None:
+    """A row of one needs the row of the other, each value the one before it."""
+    a, b = (sx.Func(n, dtype=sx.int64, shape=(9, 9)) for n in "ab")
+    a[T, X] = b[T, X - 1] + a[T - 1, X + 1]
+    b[T, X] = a[T, X] * 2
+    found = freeze(b)
+    assert found.groups == (("a", "b"),)
+    assert [f.together for f in found.funcs] == [2, 2]
+    c, d = (sx.Func(n, dtype=sx.int64, shape=(9, 9)) for n in "cd")
+    c[T, X] = d[T, X - 1] + d[T, X + 1]
+    d[T, X] = c[T, X] * 2
+    assert [f.together for f in freeze(d).funcs] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "behind", "lags"), [(1, -2, (0, 1)), (1, -1, None), (2, -5, (0, 2)), (-1, -1, (0, 0))]
+)
+def test_a_member_may_lag_behind_another(ahead: int, behind: int, lags: tuple[int, int] | None) -> None:
+    u, v = (sx.Func(n, dtype=sx.int64, shape=(9, None)) for n in "uv")
+    u[T, X] = v[T + behind, X] + 1
+    v[T, X] = u[T + ahead, X] * 2
+    found = freeze(v).funcs
+    if lags is None:
+        assert [f.together for f in found] == [0, 0]
+    else:
+        assert [(f.name, f.lag) for f in found] == [("u", lags[0]), ("v", lags[1])]
