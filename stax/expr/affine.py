@@ -31,7 +31,7 @@ from stax.expr.nodes import (
     Var,
 )  # fmt: skip
 from stax.expr.number import Numbering
-from stax.expr.value_range import of_dtype
+from stax.expr.value_range import of_dtype, value_ranges
 from stax.expr.walk import children, postorder, with_children
 
 
@@ -286,16 +286,16 @@ class Algebra:
             case Binary(op=BinaryOp.MIN | BinaryOp.MAX as op, left=left, right=right):
                 (a, b), (c, d) = self._span(self.of(left)), self._span(self.of(right))
                 return (min(a, c), min(b, d)) if op is BinaryOp.MIN else (max(a, c), max(b, d))
-            case Binary(op=BinaryOp.MUL | BinaryOp.MOD, left=left, right=right) if whole(atom):
-                wild = self._is_wild(self.of(left)) or self._is_wild(self.of(right))
+            case Binary(op=BinaryOp.MUL | BinaryOp.MOD as op, left=left, right=right) if whole(atom):
+                wild = self._is_wild(self.of(right)) or (op is BinaryOp.MUL and self._is_wild(self.of(left)))
                 return EVERY_WORD if wild else (-POSITION, POSITION)
             case Select(yes=yes, no=no):
                 (a, b), (c, d) = self._span(self.of(yes)), self._span(self.of(no))
                 return min(a, c), max(b, d)
             case Cast(value=value) if value.dtype.bits < 64:
                 return of_dtype(value.dtype)
-            case Cast(value=Binary(op=BinaryOp.AND, right=Const(value=mask))) if mask >= 0:
-                return 0, int(mask)
+            case Cast(value=value):
+                return value_ranges((value,), lambda read: of_dtype(read.dtype))[0]
             case _:
                 return EVERY_WORD
 

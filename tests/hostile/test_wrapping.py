@@ -42,6 +42,22 @@ def test_data_that_wraps_is_taken_as_the_oracle_takes_it(form, place):
         np.testing.assert_array_equal(kernel(**given, shape=(40,)), interpret(f, given, shape=(40,)))
 
 
+@pytest.mark.parametrize("dtype", [sx.int64, sx.uint64])
+def test_a_remainder_of_data_is_a_position(dtype):
+    """It lies below its divisor, whatever the data are; so does a sum of it."""
+    a, b, f = sx.Input("a", dtype, 1), sx.Input("b", sx.int32, 1), sx.Func("f")
+    e = sx.cast(a[x] % 6, sx.int64)
+    f[x] = (
+        b[e + 1]
+        + b[sx.cast(a[x] & 3, sx.int64) + 2]
+        + sx.pad(b, "reflect")[e - 1]
+        + b[sx.cast(a[x], sx.int64) % b.shape[0]]
+    )
+    given = {"a": np.array([v % 2**64 if dtype is sx.uint64 else v for v in VALUES]).astype(dtype.dtype)}
+    given["b"] = np.arange(10, 17, dtype=np.int32)
+    np.testing.assert_array_equal(sx.compile(f, strict_native=True)(**given), interpret(f, given))
+
+
 def test_a_param_that_positions_are_computed_from_stays_small():
     """Loops are cut at n - 1, and arrays end there: it has to be that number."""
     n, f = sx.Param("n", sx.int64), sx.Func("f")
