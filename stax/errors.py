@@ -62,7 +62,12 @@ class ScheduleError(UserError):
 
 
 class LegalityError(ScheduleError):
-    """A schedule would change a value, or could not be proved not to."""
+    """A schedule would change a value, or could not be proved not to.
+
+    `witness`, where there is one, has as data what the facts say in words: see `stax.legality.witness.Witness`.
+    """
+
+    witness: object | None = None
 
 
 class RunError(StaxError):

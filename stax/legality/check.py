@@ -24,6 +24,7 @@ from stax.legality.combining import Combining, combining
 from stax.legality.domain import check_domains
 from stax.legality.fold import Step, Storage, check_fold
 from stax.legality.hoist import check_hoist
+from stax.legality.once import check_once
 from stax.legality.order import check_order
 from stax.legality.overwrite import Overwriting
 from stax.legality.promises import of_lanes, of_region, promises
@@ -94,7 +95,9 @@ def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError, kn
             if isinstance(error, Clashed):
                 hint = remedy(said, k, error, legal) or hint
             break
-    return LegalityError(error.message, places, error.facts, hint)
+    blamed = LegalityError(error.message, places, error.facts, hint)
+    blamed.witness = error.witness
+    return blamed
 
 
 def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None, known: Proofs) -> Legal:
@@ -529,13 +532,8 @@ class _Check:
             own = self.paths[reader.name]
             whole = self.within.whole(reader.name, stage)
             if whole[: len(path)] != path:
-                last, at = path[-1]
-                raise LegalityError(
-                    f"`{f.name}` is computed inside loop `{self.points[last].loops[at].loop.name}` of `{last}`, but "
-                    f"`{stage_name(reader.name, stage)}`, which also reads it, is outside that loop",
-                    [(access.read.span if access.read else None, "read here")],
-                    hint=f"compute `{f.name}` further out",
-                )
+                self._outside(f, access, path[-1])
+                continue
             ranges = self.within.variables(reader, stage, len(path) - len(own))
             bounder = self.context.bounder(ranges, prover)
             inner = self.within.loops(whole[len(path) :])
@@ -543,6 +541,15 @@ class _Check:
                 found = self.within.over(bounder.interval(index, access.facts), inner, outer)
                 asked[d] = hull(prover, asked[d], found)
         return asked
+
+    def _outside(self, f: Func, access: Access, last: tuple[StageRef, int]) -> None:
+        """Refuse a reader outside the loops where `f` is computed."""
+        raise LegalityError(
+            f"`{f.name}` is computed inside loop `{self._loop_name(last)}` of `{last[0]}`, but "
+            f"`{stage_name(access.func, access.stage)}`, which also reads it, is outside that loop",
+            [(access.read.span if access.read else None, "read here")],
+            hint=f"compute `{f.name}` further out",
+        )
 
     def _nest(self, f: Func, stage: int, runs: tuple[Expr, ...] = ()) -> None:
         """Find the points of a stage, where the sums `runs` are at least 0, and judge their order."""
@@ -574,12 +581,7 @@ class _Check:
                     hint=f"{word}({loop.loop.name!r}, n) splits it by a constant" if wrong else "take a smaller factor",
                 )
         own = self.context.accesses[f.name][stage]
-        if any(loop.shift for loop in found.loops) and (stage or any(a.source == f.name for a in own)):
-            raise LegalityError(
-                f"`{ref}` reads its own Func, so that no run of it may be repeated",
-                [(f.span, "defined here")],
-                hint='tail="guard" or "predicate": a shifted tail is for plain definitions',
-            )
+        check_once(f, stage, found, own)
         how = combining(f, stage, nest, found, own, self.algebra)
         if how is not None:
             self.combining[ref] = how

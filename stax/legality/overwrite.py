@@ -22,7 +22,7 @@ from stax.expr.nodes import INDEX, Size, Var
 from stax.expr.show import show
 from stax.expr.walk import postorder
 from stax.legality.within import Path, Within
-from stax.legality.witness import overwritten, point, sizes_of
+from stax.legality.witness import Witness, extents, overwritten, point, sizes_of
 from stax.loops.nodes import LoopKind
 from stax.poly.clash import Proofs, problem
 from stax.poly.isl import TooHard
@@ -155,26 +155,32 @@ class Overwriting:
             placed = self.within.placed.get(name)
             loops = {} if placed is None else self.within.loops(self.within.path(placed.store))
             prover = Prover(self.algebra, loops, self.regions.context.at_least)
-            whole = self._served(holder) if name in self.inputs and holder in self.funcs else self._box(holder)
-            for d, (own, there) in enumerate(zip(self._box(name), whole, strict=True)):
-                inside = prover.less_equal(there.first, own.first) and prover.less_equal(own.last, there.last)
+            wholes = [self._box(holder), *([self._box(chain[0])] if chain[0] in self.inputs else [])]
+            if name in self.inputs and holder in self.funcs:
+                wholes = [self._served(holder)]
+            for d, own in enumerate(self._box(name)):
+                there = wholes[0][d]
+                inside = any(
+                    prover.less_equal(w[d].first, own.first) and prover.less_equal(own.last, w[d].last) for w in wholes
+                )
                 if name == holder or own == there or (inside and name not in self.inputs):
                     continue
                 large = Prover(self.algebra, {}, dict.fromkeys(self._sizes(own, there), LARGE))
                 gaps = [own.last - there.last, there.first - own.first]
                 gaps += [there.last - own.last] if name in self.inputs else []
-                at_call = {name, holder} & self.inputs.keys() and (placed is None or placed.store is None)
-                if any(large.nonnegative(gap - 1) for gap in gaps) or not at_call:
+                differ = any(large.nonnegative(gap - 1) for gap in gaps)
+                ever = self.within.over(own, loops, {})
+                if differ or not {name, holder} & self.inputs.keys() or ever.lo is None or ever.hi is None:
                     raise self._refuse(
                         name if name in self.resolved.overwrites else chain[1],
-                        "their shapes differ",
+                        "their shapes differ" if differ else "it is not seen that one fits into the other",
                         [
                             f"in dimension {d}, `{name}` has {self._said_box(own)}, and the storage of `{holder}` has "
                             f"{self._said_box(there)}"
                         ],
                     )
                 if holder in self.inputs:
-                    yield self._check(name, holder, d, own, there)
+                    yield self._check(name, holder, d, ever, there)
 
     def _served(self, output: str) -> tuple[Interval, ...]:
         """Return the box of an output, as its inputs serve it where that is known."""
@@ -282,6 +288,12 @@ class Overwriting:
         """Refuse a stage whose own loops write over what another of its points is still to read."""
         ref = StageRef(f.name, stage)
         found, points = self.regions.context.accesses[f.name][stage], self.within.points[ref]
+        moved = next((loop.loop.name for loop in points.loops if loop.shift is not None), None)
+        if moved is not None and any(a.source == target for a in found):
+            raise self._refuse(
+                f.name, f"it reads `{target}`, and loop `{moved}` repeats some iterations",
+                hint='tail="guard" or "predicate"',
+            )  # fmt: skip
         if not stage:
             cell = [self.algebra.of(Var(int64, d)) for d in f.dims]
             if all(list(a.index) == cell for a in found if a.source == target):
@@ -373,8 +385,8 @@ class Overwriting:
         if path:
             turns = [f" in iteration {self._iteration(path, values)}" for values in met.loops]
         at_once = bool(path) and met.loops[0] != met.loops[1] and self._parallel(path, met)
-        writer = point(list(self.within.variables(f, write.stage, 0)), met.points[1])
-        other = point(list(self.within.variables(access.f, access.stage, 0)), met.points[0])
+        points = self._point(access, met.points[0]), self._point(write, met.points[1])
+        other, writer = (point(*map(list, zip(*p, strict=True))) if p else "its only point" for p in points)
         facts = [
             f"`{stage_name(f.name, write.stage)}` at {writer} writes over {cell}{turns[1]}, and `{reader}` at {other} "
             f"{does} it {'at the same time' if at_once else 'after that'}{turns[0]}"
@@ -382,7 +394,7 @@ class Overwriting:
         ]
         span = access.f.span if access.access is None or access.access.read is None else access.access.read.span
         wrote = f.updates[write.stage - 1].span if write.stage else f.span
-        return LegalityError(
+        error = LegalityError(
             f"`{f.name}` cannot be kept in place of `{target}`: `{reader}` {does} it when it is written over",
             [
                 (span, "computed here" if access.writes else "read here"),
@@ -391,6 +403,19 @@ class Overwriting:
             ],
             facts,
         )
+        error.witness = Witness(
+            "in place", "parallel" if at_once else "order",
+            (StageRef(access.f.name, access.stage), StageRef(f.name, write.stage)),
+            points,
+            target, met.cell, extents(asked.parameters, met.sizes),
+        )  # fmt: skip
+        return error
+
+    def _point(self, one: _Access, values: Sequence[int]) -> tuple[tuple[str, int], ...]:
+        """Return the point of a stage: of its variables, those that it has loops for."""
+        roots = self.resolved.nests[StageRef(one.f.name, one.stage)].roots
+        found = zip(self.within.variables(one.f, one.stage, 0), values, strict=True)
+        return tuple((name, value) for name, value in found if name in roots)
 
     def _parallel(self, path: Path, met: Met) -> bool:
         first = next(k for k, (a, b) in enumerate(zip(*met.loops, strict=True)) if a != b)

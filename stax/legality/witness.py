@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from stax.algorithm.nodes import Func
 from stax.bounds.accesses import Access
 from stax.bounds.infer import stage_name
 from stax.errors import LegalityError, Place
-from stax.expr.nodes import Expr, Param
+from stax.expr.nodes import Expr, Param, Size
 from stax.expr.show import show
 from stax.poly.clash import Clash, How, Kind, Problem
 from stax.schedule.directives import Overwrite, StageRef
 from stax.schedule.points import Points
 from stax.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Two points that collide: `kind` is flow, anti, output, fold, in place or again, `how` order, parallel or lanes.
+
+    The algorithm runs the first before the second. `points` have the variables of each by name, `cell` the place in
+    `array` that both touch, `sizes` the extents by array and dimension, `loop` the loop to blame.
+    """
+
+    kind: str
+    how: str
+    stages: tuple[StageRef, StageRef]
+    points: tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
+    array: str
+    cell: tuple[int, ...]
+    sizes: tuple[tuple[str, int, int], ...]
+    loop: str | None = None
 
 
 class Clashed(LegalityError):
@@ -74,7 +93,9 @@ def clashed(
         places = [(spans[0], "both do so here")]
     elif bad.kind is Kind.FLOW:
         places.reverse()
-    return Clashed(message, places, facts, hint, StageRef(f.name, stage), bad, loop, outer, distance)
+    error = Clashed(message, places, facts, hint, StageRef(f.name, stage), bad, loop, outer, distance)
+    error.witness = _witness("fold" if fold else bad.kind.value, error.stage, roots, f.name, asked, bad, loop)
+    return error
 
 
 def overwritten(
@@ -108,7 +129,21 @@ def overwritten(
     outer = tuple(counted.loop.name for counted in points.loops[: bad.place])
     error = Clashed(message, places, facts, None, StageRef(f.name, stage), bad, loop, outer, distance)
     error.over = target
+    error.witness = _witness("in place", error.stage, roots, target, asked, bad, loop)
     return error
+
+
+def _witness(
+    kind: str, ref: StageRef, roots: Sequence[str], array: str, asked: Problem, bad: Clash, loop: str
+) -> Witness:  # fmt: skip
+    points = tuple(zip(roots, bad.first, strict=True)), tuple(zip(roots, bad.second, strict=True))
+    return Witness(kind, bad.how.value, (ref, ref), points, array, bad.cell, extents(asked.parameters, bad.sizes), loop)
+
+
+def extents(parameters: Sequence[Expr], sizes: Sequence[int]) -> tuple[tuple[str, int, int], ...]:
+    """Return which extents are meant by the values of parameters."""
+    found = zip(parameters, sizes, strict=True)
+    return tuple((e.array, e.dim, v) for e, v in found if isinstance(e, Size))
 
 
 def _written(f: Func, stage: int) -> Span | None:

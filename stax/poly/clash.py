@@ -202,6 +202,8 @@ class _Sets:
             pair = when.apply_range(whole.coalesce()).apply_range(when.reverse())
             for how, place, bad in self._broken(pair, kind):
                 if not bad.is_empty():
+                    if how is How.PARALLEL and any(loop.rough for loop in self.loops if loop.place == place):
+                        raise TooHard("parts of a fused loop run at the same time")
                     return self._witness(when, how, place, bad, mine)
         return None
 

@@ -45,15 +45,18 @@ def limited(operations: int) -> Generator[Any]:
 
 
 def smallest(isl: Any, whole: Any) -> list[int]:
-    """Return the smallest parameters for which the set `whole` has a point, then the smallest point."""
+    """Return the smallest parameters, from 1 on, for which the set `whole` has a point, then the smallest point."""
     dim = isl.dim_type
     whole = whole.reset_tuple_id() if whole.has_tuple_id() else whole
     count = whole.dim(dim.param)
     whole = whole.move_dims(dim.set, 0, dim.param, 0, count)
-    bounded = whole
-    for k in range(count):
-        bounded = bounded.lower_bound_val(dim.set, k, isl.Val.int_from_si(whole.get_ctx(), 0))
-    whole = whole if bounded.is_empty() else bounded
+    for least in (1, 0):
+        bounded = whole
+        for k in range(count):
+            bounded = bounded.lower_bound_val(dim.set, k, isl.Val.int_from_si(whole.get_ctx(), least))
+        if not bounded.is_empty():
+            whole = bounded
+            break
     try:
         point = whole.lexmin().sample_point()
     except isl.Error:

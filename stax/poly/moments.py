@@ -18,11 +18,15 @@ from stax.schedule.points import Counted, Root
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One number of a moment: the place of the loop that counts it, how that loop runs, and whether downwards."""
+    """One number of a moment: the place of the loop that counts it, how that loop runs, and whether downwards.
+
+    A `rough` one is said to run at the same time as others that it may be kept apart from.
+    """
 
     place: int
     kind: LoopKind
     down: bool
+    rough: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +45,12 @@ def moments(nest: Nest, roots: Sequence[Root], loops: Sequence[Counted], words: 
     order = list(range(len(loops)))
     made = {k: Moment(k, loop.loop.kind, loop.down) for k, loop in enumerate(loops)}
     alive: dict[str, _Form] = {loop.name: {k: 1} for k, loop in enumerate(nest.loops)}
-    conditions: list[str] = []
+    parts: list[tuple[_Form, int]] = []
     for step in reversed(nest.derivations):
         match step:
             case Split(parent=parent, outer=outer, inner=inner, factor=n):
                 large, small = alive.pop(outer), alive.pop(inner)
-                conditions.append(f"0 <= {_said(small)} <= {n - 1}")
+                parts.append((small, n))
                 alive[parent] = _sum(large, small, n)
             case Skew(parent=parent, along=along, factor=factor, new=new):
                 whole = alive.pop(new)
@@ -54,13 +58,16 @@ def moments(nest: Nest, roots: Sequence[Root], loops: Sequence[Counted], words: 
             case Affine(parents=parents, inverse=inverse, new=new):
                 made_of = [alive.pop(n) for n in new]
                 for parent, row in zip(parents, inverse, strict=True):
-                    form: _Form = {}
+                    whole: _Form = {}
                     for n, f in zip(row, made_of, strict=True):
-                        form = _sum(f, form, n)
-                    alive[parent] = form
+                        whole = _sum(f, whole, n)
+                    alive[parent] = whole
             case Fuse(outer=outer, inner=inner, fused=fused):
-                one, other = _unfused(alive.pop(fused), order, made)
+                form = alive.pop(fused)
+                one, other = _unfused(form, order, made)
+                parts = [(small, n) for small, n in parts if not small.keys() & form.keys()]
                 alive[outer], alive[inner] = {one: 1}, {other: 1}
+    conditions = [f"0 <= {_said(small)} <= {n - 1}" for small, n in parts]
     names = {root.name: f"i{k}" for k, root in enumerate(roots)}
     for root in roots:
         lo = words.sum(words.algebra.of(root.lo), names)
@@ -101,6 +108,6 @@ def _unfused(form: _Form, order: list[int], made: dict[int, Moment]) -> tuple[in
     kind = first.kind if plain else LoopKind.PARALLEL
     one = max(made) + 1
     for k in (one, one + 1):
-        made[k] = Moment(first.place, kind, first.down)
+        made[k] = Moment(first.place, kind, first.down, not plain)
     order[places[0] : places[0] + len(parts)] = [one, one + 1]
     return one, one + 1

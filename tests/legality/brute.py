@@ -5,7 +5,9 @@ the boxes of what is seen to be read, storage is a dictionary for each time a Fu
 instance and of all that it read, so that every other order of two accesses to a cell shows; a reduction by an integer
 operation that commutes really combines, and so may run in any order. Parallel loops are interleaved at random between
 the reads and the write of each statement; the lanes of a vector loop all read before any writes, or run in turn, since
-code does either. Cells that nobody wrote hold poison.
+code does either. Cells that nobody wrote hold poison. Lanes that combine into one cell keep partial results.
+Storage that is taken over is one dictionary. `regions` may say which box of a Func is computed in an iteration, as the
+compiler means to; else it is what is seen to be read there.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from dataclasses import dataclass
 from random import Random
 
 from stax.algorithm.nodes import Func, Pipeline, Update
-from stax.expr.nodes import Binary, BinaryOp, Cast, Const, Expr, Param, Read, Select, Size, Unary, UnaryOp, Var
-from stax.expr.walk import children, reads
+from stax.expr.nodes import Binary, BinaryOp, Cast, Const, Expr, Local, Param, Read, Select, Size, Unary, UnaryOp, Var
+from stax.expr.walk import children, postorder, reads
 from stax.schedule import directives as said
 from stax.schedule.directives import Line, StageRef
 
@@ -25,6 +27,10 @@ Cell = tuple[int, ...]
 Point = dict[str, int]
 Memory = dict[Cell, int]
 Time = tuple[int, ...]
+Box = list[tuple[int, int]]
+Around = Mapping[tuple[StageRef, str], int]
+"""What the loops around count, by stage and name."""
+Regions = Callable[["Truth", str, Around], Box]
 MASK = 2**64 - 1
 COMMUTING: dict[BinaryOp, Callable[[int, int], int]] = {
     BinaryOp.ADD: lambda a, b: (a + b) & MASK,
@@ -39,7 +45,7 @@ COMMUTING: dict[BinaryOp, Callable[[int, int], int]] = {
 
 def differs(
     pipeline: Pipeline, lines: Iterable[Line], sizes: Mapping[str, Cell], tries: int = 4, seed: int = 0,
-    dead: bool = False,
+    dead: bool = False, regions: Regions | None = None,
 ) -> str:  # fmt: skip
     """Return what differs when `lines` are followed, "" where nothing does in `tries` runs.
 
@@ -48,7 +54,9 @@ def differs(
     """
     said = tuple(lines)
     for k in range(tries if any(_may_differ(line) for line in said) else 2):
-        run = Run(pipeline, said, Truth(pipeline, sizes, seed + k), Random(seed * 1000 + k), calm=k == 0)
+        run = Run(
+            pipeline, said, Truth(pipeline, sizes, seed + k), Random(seed * 1000 + k), calm=k == 0, regions=regions
+        )
         found = run.differs()
         if found or (dead and run.odd):
             return found or run.odd[0]
@@ -73,26 +81,58 @@ class Twin:
 
     def __init__(self, roots: Sequence[str], down: frozenset[str]) -> None:
         self.turns = [Turn(r, down=r in down) for r in roots]
-        self.steps: list[Callable[[Point], None]] = []
+        self.steps: list[Callable[[Point], Iterator[Point]]] = []
+        self.atomic = False
 
     def place(self, name: str) -> int:
         return next(k for k, turn in enumerate(self.turns) if turn.name == name)
 
-    def counts(self, point: Point) -> Time:
-        """Return what the loops count, each downward one negated."""
-        values = dict(point)
-        for step in self.steps:
-            step(values)
-        return tuple(-values[t.name] if t.down else values[t.name] for t in self.turns)
+    def counts(self, point: Point) -> Iterator[Time]:
+        """Yield what the loops count, each downward one negated: more than once where runs are repeated.
 
-    def split(self, var: str, outer: str, inner: str, n: int) -> None:
-        def step(values: Point) -> None:
-            whole = values.pop(var)
-            values[outer], values[inner] = whole // n, whole % n
+        With the values, `point` has the extents of roots, as `extent_name` calls them.
+        """
+        found = [dict(point)]
+        for step in self.steps:
+            found = [values for one in found for values in step(one)]
+        for values in found:
+            yield tuple(-values[t.name] if t.down else values[t.name] for t in self.turns)
+
+    def split(self, var: str, outer: str, inner: str, n: int, tail: said.Tail = said.Tail.GUARD) -> None:
+        def step(values: Point) -> Iterator[Point]:
+            whole, extent = values.pop(var), values.pop(extent_name(var), 0)
+            values = {**values, extent_name(outer): -(-extent // n), extent_name(inner): n}
+            last, left = extent // n * n, extent % n
+            moved = tail is said.Tail.SHIFT and left and extent >= n
+            if not moved or whole < last:
+                yield {**values, outer: whole // n, inner: whole % n}
+            if moved and whole >= extent - n:
+                yield {**values, outer: last // n, inner: whole - last}
 
         at = self.place(var)
         old = self.turns[at]
         self.turns[at : at + 1] = [Turn(outer, old.kind, old.down), Turn(inner, "serial", old.down)]
+        self.steps.append(step)
+
+    def fuse(self, outer: str, inner: str, fused: str) -> None:
+        def step(values: Point) -> Iterator[Point]:
+            one, other = values.pop(outer), values.pop(inner)
+            extents = values.pop(extent_name(outer)), values.pop(extent_name(inner))
+            yield {**values, fused: one * extents[1] + other, extent_name(fused): extents[0] * extents[1]}
+
+        at = self.place(outer)
+        self.turns[at : at + 2] = [Turn(fused, self.turns[at].kind, self.turns[at].down)]
+        self.steps.append(step)
+
+    def affine(self, matrix: Sequence[Sequence[int]], names: Sequence[str], new: Sequence[str]) -> None:
+        def step(values: Point) -> Iterator[Point]:
+            old = [values.pop(name) for name in names]
+            yield values | {
+                n: sum(f * v for f, v in zip(row, old, strict=True)) for n, row in zip(new, matrix, strict=True)
+            }
+
+        for turn in [self.turns[self.place(name)] for name in names]:
+            turn.name = new[names.index(turn.name)]
         self.steps.append(step)
 
     def reorder(self, names: Sequence[str]) -> None:
@@ -103,8 +143,14 @@ class Twin:
 
     def apply(self, directive: said.Directive) -> None:
         match directive:
-            case said.Split(var=v, outer=outer, inner=inner, factor=n):
-                self.split(v, outer, inner, n)
+            case said.Split(var=v, outer=outer, inner=inner, factor=n, tail=tail):
+                self.split(v, outer, inner, n, tail)
+            case said.Fuse(outer=outer, inner=inner, fused=fused):
+                self.fuse(outer, inner, fused)
+            case said.Affine(matrix=matrix, vars=names, new=new):
+                self.affine(matrix, names, names if new is None else new)
+            case said.Atomic():
+                self.atomic = True
             case said.Tile(vars=names, outers=outers, inners=inners, sizes=sizes):
                 for v, outer, inner, n in zip(names, outers, inners, sizes, strict=True):
                     self.split(v, outer, inner, n)
@@ -117,8 +163,9 @@ class Twin:
             case said.Skew(var=v, along=w, factor=n, new=new):
                 name = new or v
 
-                def step(values: Point) -> None:
-                    values[name] = values.pop(v) + n * values[w]
+                def step(values: Point) -> Iterator[Point]:
+                    rest = {k: c for k, c in values.items() if k not in (v, extent_name(v))}
+                    yield {**rest, name: values[v] + n * values[w]}
 
                 self.turns[self.place(v)].name = name
                 self.steps.append(step)
@@ -130,6 +177,11 @@ class Twin:
                 self.turns[self.place(v)].kind = kinds[type(directive)]
             case _:
                 raise AssertionError(f"the oracle knows no {directive}")
+
+
+def extent_name(loop: str) -> str:
+    """Return under which name a point has the extent of a loop."""
+    return f"{loop} extent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +204,13 @@ class Place:
 class Run:
     """One execution of a scheduled program."""
 
-    def __init__(self, pipeline: Pipeline, lines: Sequence[Line], truth: Truth, rng: Random, calm: bool) -> None:
-        self.pipeline, self.truth, self.rng, self.calm = pipeline, truth, rng, calm
+    def __init__(
+        self, pipeline: Pipeline, lines: Sequence[Line], truth: Truth, rng: Random | None, calm: bool,
+        regions: Regions | None = None,
+    ) -> None:  # fmt: skip
+        self.pipeline, self.truth, self.rng, self.calm = pipeline, truth, rng or Random(0), calm
+        self.regions = regions
+        self.over: dict[str, str] = {}
         self.funcs = {f.name: f for f in pipeline.funcs}
         self.twins: dict[StageRef, Twin] = {}
         self.places: dict[str, Place] = {}
@@ -175,16 +232,20 @@ class Run:
                     self.places[line.at.func] = Place(old.stage, old.loop, None)
                 case said.FoldStorage(dim=dim, n=n):
                     self.folds[line.at.func] = (self.funcs[line.at.func].dims.index(dim), n)
+                case said.Overwrite(target=target):
+                    self.over[line.at.func] = target
                 case said.ComputeRoot():
                     pass
                 case _:
                     self.twins[line.at].apply(line.directive)
 
     def differs(self) -> str:
-        memory = {f.name: Memory() for f in self.pipeline.funcs if self._at_root(f.name)}
+        memory = {i.name: Memory() for i in self.pipeline.inputs if i.name in self.over.values()}
+        self._keep([f.name for f in self.pipeline.funcs if self._at_root(f.name)], memory)
+        self.truth.shared = frozenset(memory) - self.funcs.keys()
         for f in self.pipeline.funcs:
             if f.name not in self.places:
-                for _ in self._realize(f, self.truth.boxes[f.name], memory):
+                for _ in self._realize(f, self.truth.boxes[f.name], memory, {}):
                     pass
         for name in self.pipeline.outputs:
             for cell, value in self.truth.memory[name].items():
@@ -192,16 +253,28 @@ class Run:
                     self.wrong.append(f"{name}{list(cell)} at the end")
         return self.wrong[0] if self.wrong else ""
 
+    def _keep(self, names: Iterable[str], memory: dict[str, Memory]) -> None:
+        """Give each of `names` storage: new, or that of another which is there."""
+        left = list(names)
+        for name in left:
+            if self.over.get(name, name) == name:
+                memory[name] = Memory()
+        while left := [n for n in left if n not in memory or self.over.get(n, n) != n]:
+            ready = [n for n in left if self.over[n] in memory and self.over[n] not in left]
+            for name in ready or left:
+                memory[name] = memory.get(self.over[name], Memory())
+            left = [n for n in left if n not in (ready or left)]
+
     def _at_root(self, name: str) -> bool:
         return name not in self.places or self.places[name].kept is None
 
-    def _realize(self, f: Func, box: list[tuple[int, int]], memory: dict[str, Memory]) -> Iterator[None]:
+    def _realize(self, f: Func, box: Box, memory: dict[str, Memory], around: Around) -> Iterator[None]:
         if f.name not in memory:
             self.wrong.append(f"{f.name} is kept nowhere where it is computed")
             return
         turns = self.turns[id(memory[f.name])] = {}
         for k in range(len(f.updates) + 1):
-            yield from self._stage(f, k, box, memory)
+            yield from self._stage(f, k, box, memory, around)
         for cell, values in turns.items():
             if values != self.truth.turns[f.name].get(cell, values):
                 self.odd.append(f"{f.name}{list(cell)} in between")
@@ -210,13 +283,9 @@ class Run:
             if cell in self.truth.memory[f.name] and memory[f.name].get(cell) != self.truth.memory[f.name][cell]:
                 self.wrong.append(f"{f.name}{list(cell)} when it is done")
 
-    def _stage(self, f: Func, k: int, box: list[tuple[int, int]], memory: dict[str, Memory]) -> Iterator[None]:
+    def _stage(self, f: Func, k: int, box: Box, memory: dict[str, Memory], around: Around) -> Iterator[None]:
         twin = self.twins[StageRef(f.name, k)]
-        found: list[Instance] = []
-        for point in self.truth.points(f, k, box):
-            start = self._starts(f, k, box, point)
-            counts = twin.counts({r: point[r] - start[r] for r in _roots(f, k)})
-            found.append(Instance(point, counts))
+        found = self.instances(f, k, box, self.truth.points(f, k, box))
         order = list(range(len(twin.turns)))
         lanes = [d for d in order if twin.turns[d].kind == "vector"]
         if not self.calm and lanes and self.rng.random() < 0.7:
@@ -225,17 +294,32 @@ class Run:
             lanes = gone
         else:
             lanes = []
-        yield from self._loops(f, k, found, order, lanes, 0, memory)
+        yield from self._loops(f, k, found, order, lanes, 0, memory, around)
 
-    def _starts(self, f: Func, k: int, box: list[tuple[int, int]], point: Point) -> Point:
+    def instances(self, f: Func, k: int, box: Box, points: Iterable[Point]) -> list[Instance]:
+        """Return when each of `points` runs, twice perhaps."""
+        found: list[Instance] = []
+        for point in points:
+            start, extents = self._starts(f, k, box, point), self._extents(f, k, box, point)
+            counted = {r: point[r] - start[r] for r in _roots(f, k)}
+            found += [Instance(point, counts) for counts in self.twins[StageRef(f.name, k)].counts(counted | extents)]
+        return found
+
+    def _starts(self, f: Func, k: int, box: Box, point: Point) -> Point:
         starts = {d: lo for d, (lo, _) in zip(f.dims, box, strict=True)}
         if k:
             starts |= {r.name: self.truth.value(r.lo, point, None) for r in f.updates[k - 1].domain}
         return starts
 
+    def _extents(self, f: Func, k: int, box: Box, point: Point) -> Point:
+        found = {extent_name(d): hi - lo + 1 for d, (lo, hi) in zip(f.dims, box, strict=True)}
+        for r in f.updates[k - 1].domain if k else ():
+            found[extent_name(r.name)] = self.truth.value(r.hi, point, None) - self.truth.value(r.lo, point, None)
+        return found
+
     def _loops(
         self, f: Func, k: int, found: list[Instance], order: list[int], lanes: list[int], depth: int,
-        memory: dict[str, Memory],
+        memory: dict[str, Memory], around: Around,
     ) -> Iterator[None]:  # fmt: skip
         if depth == len(order) - len(lanes):
             found = sorted(found, key=lambda i: tuple(i.time[d] for d in order[depth:]))
@@ -247,8 +331,13 @@ class Run:
         for instance in found:
             groups.setdefault(instance.time[order[depth]], []).append(instance)
         turn = self.twins[StageRef(f.name, k)].turns[order[depth]]
+        here = (StageRef(f.name, k), turn.name)
         bodies = [
-            self._body(f, k, groups[at], order, lanes, depth, turn.name, memory) for at in sorted(groups)
+            self._body(
+                f, k, groups[at], order, lanes, depth, turn.name, memory,
+                {**around, here: -at if turn.down else at},
+            )
+            for at in sorted(groups)
         ]  # fmt: skip
         if turn.kind != "parallel" or self.calm:
             for body in bodies:
@@ -268,23 +357,26 @@ class Run:
 
     def _body(
         self, f: Func, k: int, found: list[Instance], order: list[int], lanes: list[int], depth: int, loop: str,
-        memory: dict[str, Memory],
+        memory: dict[str, Memory], around: Around,
     ) -> Iterator[None]:  # fmt: skip
         here = (StageRef(f.name, k), loop)
         kept = [g for g, p in self.places.items() if p.kept == here]
-        memory = {**memory, **{g: Memory() for g in kept}}
+        memory = dict(memory)
+        self._keep(kept, memory)
         needed = {f.name: [(k, i.point) for i in found]}
         todo = [g for g in self.pipeline.funcs if g.name in self.places and self._inside(g.name, here, order)]
-        boxes: dict[str, list[tuple[int, int]]] = {}
+        boxes: dict[str, Box] = {}
         for g in reversed(todo):
             cells = self._asked(g.name, needed)
             box = self.truth.box(g, cells)
+            if self.regions is not None and (self.places[g.name].stage, self.places[g.name].loop) == here:
+                box = self.regions(self.truth, g.name, around)
             boxes[g.name] = box
             needed[g.name] = [(j, p) for j in range(len(g.updates) + 1) for p in self.truth.points(g, j, box)]
         for g in todo:
             if (self.places[g.name].stage, self.places[g.name].loop) == here:
-                yield from self._realize(g, boxes[g.name], memory)
-        yield from self._loops(f, k, found, order, lanes, depth + 1, memory)
+                yield from self._realize(g, boxes[g.name], memory, around)
+        yield from self._loops(f, k, found, order, lanes, depth + 1, memory, around)
 
     def _inside(self, name: str, here: tuple[StageRef, str], order: list[int]) -> bool:
         """Return whether a Func is computed somewhere inside the loop `here`."""
@@ -312,11 +404,24 @@ class Run:
 
     def _statement(self, f: Func, k: int, lanes: list[Instance], memory: dict[str, Memory]) -> Iterator[None]:
         def load(source: str, cell: Cell) -> int:
-            value = memory.get(source, Memory()).get(self._slot(source, cell), hash(("poison", source, cell)))
+            missing = hash(("poison", source, cell)) if source in self.funcs else self.truth.given(source, cell)
+            value = memory.get(source, Memory()).get(self._slot(source, cell), missing)
+            if source not in self.funcs:
+                if value != missing:
+                    self.wrong.append(f"{source}{list(cell)} as {f.name} reads it")
+                return value
             if source != f.name and cell in self.truth.memory[source] and value != self.truth.memory[source][cell]:
                 self.wrong.append(f"{source}{list(cell)} as {f.name} reads it")
             return value
 
+        if self._joins(f, k, lanes):
+            self.rng.shuffle(lanes)
+            for lane in lanes:
+                write = self.truth.effect(f, k, lane.point, load)
+                if write is not None:
+                    memory[f.name][self._slot(f.name, write[0])] = write[1]
+            yield
+            return
         writes = [self.truth.effect(f, k, lane.point, load) for lane in lanes]
         yield
         self.rng.shuffle(writes)
@@ -327,6 +432,15 @@ class Run:
                     self.turns[id(memory[f.name])].setdefault(write[0], []).append(write[1])
         yield
 
+    def _joins(self, f: Func, k: int, lanes: list[Instance]) -> bool:
+        """Return whether lanes combine into a cell one at a time: that of them all, or any where it is `atomic`."""
+        if not k or commuting(f, f.updates[k - 1]) is None:
+            return False
+        if len(lanes) == 1 or self.twins[StageRef(f.name, k)].atomic:
+            return self.twins[StageRef(f.name, k)].atomic
+        named = {v.name for v in postorder(f.updates[k - 1].index) if isinstance(v, Var)}
+        return len({tuple(lane.point[v] for v in named if v in lane.point) for lane in lanes}) == 1
+
 
 class Truth:
     """What the program means: every cell of every Func, computed in the order of the algorithm."""
@@ -334,9 +448,10 @@ class Truth:
     def __init__(self, pipeline: Pipeline, sizes: Mapping[str, Cell], salt: int) -> None:
         self.pipeline, self.sizes, self.salt = pipeline, sizes, salt
         self.funcs = {f.name: f for f in pipeline.funcs}
-        self.boxes: dict[str, list[tuple[int, int]]] = {}
+        self.boxes: dict[str, Box] = {}
         self.memory: dict[str, Memory] = {}
         self.turns: dict[str, dict[Cell, list[int]]] = {}
+        self.shared: frozenset[str] = frozenset()
         asked: dict[str, set[Cell]] = {f.name: set() for f in pipeline.funcs}
         for name in pipeline.outputs:
             asked[name] |= set(itertools.product(*(range(n) for n in sizes[name])))
@@ -344,7 +459,7 @@ class Truth:
             self.boxes[f.name] = self.box(f, asked[f.name])
             for k in range(len(f.updates) + 1):
                 for point in self.points(f, k, self.boxes[f.name]):
-                    for source in {r.source for r in reads(_exprs(f, k))} & self.funcs.keys() - {f.name}:
+                    for source in {r.source for r in reads(exprs(f, k))} & self.funcs.keys() - {f.name}:
                         asked[source] |= self.asked(f, k, point, source)
         for f in pipeline.funcs:
             self.memory[f.name] = self._run(f)
@@ -386,7 +501,7 @@ class Truth:
         held = memory if source == f.name else self.memory[source]
         return held.get(cell, hash(("poison", source, cell)))
 
-    def points(self, f: Func, k: int, box: list[tuple[int, int]]) -> list[Point]:
+    def points(self, f: Func, k: int, box: Box) -> list[Point]:
         """Return the points of a stage, whether or not its predicate holds there."""
         own = _roots(f, k)
         ranges = {d: range(lo, hi + 1) for d, (lo, hi) in zip(f.dims, box, strict=True) if d in own}
@@ -399,9 +514,9 @@ class Truth:
             ]  # fmt: skip
         return found
 
-    def box(self, f: Func, cells: set[Cell]) -> list[tuple[int, int]]:
+    def box(self, f: Func, cells: set[Cell]) -> Box:
         """Return the box that `f` is computed over where `cells` are asked for."""
-        box: list[tuple[int, int]] = []
+        box: Box = []
         for d in range(len(f.dims)):
             seen = [c[d] for c in cells]
             lo, hi = (min(seen), max(seen)) if seen else (0, -1)
@@ -430,11 +545,24 @@ class Truth:
         def load(name: str, cell: Cell) -> int:
             if name == source:
                 found.add(cell)
-            return 0
+            return self.given(name, cell) if name not in self.funcs else 0
 
         effect = self.effect(f, k, point, load)
         if source == f.name and effect is not None:
             found.add(effect[0])
+        return found
+
+    def read(self, f: Func, k: int, point: Point, source: str) -> set[Cell]:
+        """Return the cells of a Func or an input that one instance reads, in arms that are taken."""
+        found: set[Cell] = set()
+
+        def load(name: str, cell: Cell) -> int:
+            found.update({cell} if name == source else set())
+            return self.given(name, cell) if name not in self.funcs else 0
+
+        shared, self.shared = self.shared, self.shared | {source}
+        self.effect(f, k, point, load)
+        self.shared = shared
         return found
 
     def effect(self, f: Func, k: int, point: Point, load: Callable[[str, Cell], int]) -> tuple[Cell, int] | None:
@@ -453,12 +581,16 @@ class Truth:
             return cell, COMMUTING[op](load(f.name, cell) & MASK, more)
         return cell, hash((f.name, k, where, *(self.value(v, point, load) for v in update.values)))
 
+    def given(self, source: str, cell: Cell) -> int:
+        """Return what an input holds."""
+        return hash((self.salt, len(source), *(c + 7 for c in cell))) % 1009
+
     def value(self, expr: Expr, point: Mapping[str, int], load: Callable[[str, Cell], int] | None) -> int:
         """Return an expression's value: numbers for positions, hashes for what was read of Funcs."""
         match expr:
             case Const(value=value):
                 return int(value)
-            case Var(name=name):
+            case Var(name=name) | Local(name=name):
                 return point[name]
             case Size(array=array, dim=dim):
                 return self.sizes[array][dim]
@@ -470,8 +602,8 @@ class Truth:
                 return self.value(yes if self.value(cond, point, load) else no, point, load)
             case Read(source=source, index=index):
                 cell = tuple(self.value(i, point, load) for i in index)
-                if source not in self.funcs:
-                    return hash((self.salt, len(source), *(c + 7 for c in cell))) % 1009
+                if source not in self.funcs and (load is None or source not in self.shared):
+                    return self.given(source, cell)
                 assert load is not None
                 return load(source, cell)
             case Unary(op=UnaryOp.NOT, value=value):
@@ -550,7 +682,7 @@ def _roots(f: Func, k: int) -> tuple[str, ...]:
     return (*own, *(r.name for r in update.domain))
 
 
-def _exprs(f: Func, k: int) -> tuple[Expr, ...]:
+def exprs(f: Func, k: int) -> tuple[Expr, ...]:
     if k == 0:
         return f.values
     update = f.updates[k - 1]

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import stax as sx
+from stax.algorithm.combine import combine
 from stax.algorithm.nodes import Pipeline
 from stax.bounds.infer import infer
 from stax.errors import ScheduleError, StaxError
@@ -28,15 +29,17 @@ class Program:
     sizes: dict[str, tuple[int, ...]]
 
 
-KINDS = ("recurrence", "in place", "scatter", "chain", "steps", "kept")
+KINDS = ("recurrence", "in place", "ahead", "scatter", "written", "chain", "steps", "kept", "taken")
+OFTEN = (*KINDS, "ahead", "written", "taken")
+"""Kinds as often as they are drawn."""
 
 
 def program(rng: Random, kinds: tuple[str, ...] = KINDS) -> Program:
     """Return a random program of one of `kinds`; one that stax does not take is drawn again."""
     makers = {"recurrence": _recurrence, "in place": _in_place, "scatter": _scatter, "chain": _chain, "steps": _steps,
-        "kept": _kept}  # fmt: skip
+        "kept": _kept, "taken": _taken, "ahead": _ahead, "written": _written}  # fmt: skip
     while True:
-        kind = rng.choice(kinds)
+        kind = rng.choice(OFTEN if kinds == KINDS else kinds)
         try:
             outputs, sizes = makers[kind](rng)
             pipeline = freeze(outputs)
@@ -89,6 +92,29 @@ def _in_place(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
     return f, {"a": (9, 9), "f": (n, m)}
 
 
+def _ahead(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return an update that reads, of what it writes over, only what later points write."""
+    n, m = rng.choice([5, 6]), rng.choice([5, 7])
+    f, a = sx.Func("f", shape=(n, m)), sx.Input("a", sx.int64, 2)
+    f[y, x] = a[y, x]
+    where = rng.choice([None, None, lambda r: r.i <= r.j, lambda r: a[r.i, r.j] % 3 != 0])
+    r = sx.RDom("r", i=(0, n - 1), j=(1, m - 1), where=where)
+    ahead = [(1, rng.choice([-1, 0, 1])), (0, 1), (1, -1)]
+    reads = [f[r.i + i, r.j + j] for i, j in rng.sample(ahead, rng.randint(1, 2))]
+    f[r.i, r.j] = sum(reads[1:], reads[0]) * 3 + a[r.i, r.j]
+    return f, {"a": (9, 9), "f": (n, m)}
+
+
+def _written(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return an update that only writes, to cells that several points share."""
+    h, a = sx.Func("h", shape=(9,)), sx.Input("a", sx.int64, 2)
+    h[x] = a[0, x]
+    r = sx.RDom("r", i=4, j=5, where=rng.choice([None, None, lambda r: r.j != 2, lambda r: r.i + r.j < 6]))
+    at = rng.choice([r.i + r.j, r.i * 2, r.j, r.j // 2 + r.i, r.j + 3 - r.i, (r.i + r.j * 2) % 7])
+    h[at] = a[r.i, r.j] + r.j
+    return h, {"a": (9, 9), "h": (9,)}
+
+
 def _scatter(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
     """Return updates at data or at sums of variables: only written, summed, or chained."""
     n = 6
@@ -123,7 +149,7 @@ def _chain(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
         around = [
             last[y + off + rng.choice([-1, 0, 1]), x + off + rng.choice([-1, 0, 1])] for _ in range(rng.randint(1, 3))
         ]
-        if made and rng.random() < 0.3:
+        if made and rng.random() < 0.6:
             around.append(rng.choice(made)[y, x + rng.choice([0, 1])])
         f[y, x] = sum(around[1:], around[0])
         if rng.random() < 0.4:
@@ -166,11 +192,42 @@ def _kept(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
     return out, {"a": (9, 9), "out": (m,)}
 
 
-def schedule(rng: Random, pipeline: Pipeline) -> tuple[Line, ...]:
+def _taken(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return Funcs of one shape that read each other around, so that they may lie in one storage."""
+    n, m = rng.choice([4, 5, 6]), rng.choice([3, 5, 7])
+    a = sx.Input("a", sx.int64, 2)
+    made: list[Any] = [a]
+    for k in range(rng.randint(1, 3)):
+        f = sx.Func(f"g{k}", shape=a.shape)
+        source = rng.choice([made[-1], made[-1], rng.choice(made)])
+        reads = [made[-1][y, x]] if rng.random() < 0.8 else []
+        for _ in range(rng.randint(0, 2)):
+            at = y + rng.choice([-1, 0, 0, 1]), x + rng.choice([-2, -1, 0, 1])
+            inside = (at[0] >= 0) & (at[0] < a.shape[0]) & (at[1] >= 0) & (at[1] < a.shape[1])
+            reads.append(sx.select(inside, source[at], 3))
+        f[y, x] = sum(reads[1:], reads[0] if reads else sx.cast(y, sx.int64))
+        if rng.random() < 0.3:
+            r = sx.RDom(f"r{k}", i=(1, a.shape[0]), j=a.shape[1])
+            match rng.choice(["own", "source", "row"]):
+                case "own":
+                    f[r.i, r.j] = f[r.i, r.j] * 2 + f[r.i - 1, r.j]
+                case "source":
+                    f[r.i, r.j] = f[r.i, r.j] + source[r.i - rng.choice([0, 1]), r.j]
+                case _:
+                    f[r.i, x] = f[r.i, x] - f[r.i - 1, x]
+        made.append(f)
+    return made[-1], {"a": (n, m), made[-1].name: (n, m)}
+
+
+def schedule(rng: Random, pipeline: Pipeline, kind: str = "") -> tuple[Line, ...]:
     """Return random lines that fit together, all Funcs named."""
     s = Schedule(pipeline)
     for f in pipeline.funcs:
         s.say(Line(StageRef(f.name), said.ComputeRoot()))
+    names = [*(f.name for f in pipeline.funcs if f.name not in pipeline.outputs), "a", "a"] if kind == "taken" else []
+    for f in rng.sample(pipeline.funcs, len(pipeline.funcs)) if names else ():
+        if rng.random() < 0.8:
+            _try(s, Line(StageRef(f.name), said.Overwrite(rng.choice(names))))
     for f in reversed(pipeline.funcs):
         for k in range(len(f.updates) + 1):
             at = StageRef(f.name, k)
@@ -178,7 +235,9 @@ def schedule(rng: Random, pipeline: Pipeline) -> tuple[Line, ...]:
                 loops = [loop.name for loop in s.nest(at).loops]
                 if loops:
                     _try(s, Line(at, _directive(rng, loops)))
-        if f.name not in pipeline.outputs and f.shape and rng.random() < 0.7:
+            if k and rng.random() < 0.3 and combine(f, f.updates[k - 1]) is not None:
+                _try(s, Line(at, said.Atomic()))
+        if f.name not in pipeline.outputs and f.shape and kind != "taken" and rng.random() < 0.7:
             _try(s, Line(StageRef(f.name), said.FoldStorage(f.dims[0], rng.choice([1, 2, 2, 3, 4]))))
         if f.name not in pipeline.outputs and rng.random() < 0.7:
             g = rng.choice([g for g in pipeline.funcs if g is not f])
@@ -196,7 +255,9 @@ def _directive(rng: Random, loops: list[str]) -> Directive:
     w = rng.choice(loops)
     return rng.choice(
         [
-            said.Split(v, v + "o", v + "i", n),
+            said.Split(v, v + "o", v + "i", n, rng.choice([said.Tail.GUARD, said.Tail.GUARD, said.Tail.SHIFT])),
+            said.Affine(*_map(rng, rng.sample(loops, min(len(loops), rng.choice([1, 2, 2]))))),
+            said.Fuse(v, loops[min(loops.index(v) + 1, len(loops) - 1)], v + "f"),
             said.Reorder(tuple(rng.sample(loops, rng.randint(1, len(loops))))),
             said.Reorder(tuple(rng.sample(loops, len(loops)))),
             said.Skew(v, w, rng.choice([-1, 1, 1, 2]), rng.choice([None, v + "s"])),
@@ -207,6 +268,21 @@ def _directive(rng: Random, loops: list[str]) -> Directive:
             said.Unroll(v, 2),
         ]
     )
+
+
+def _map(rng: Random, loops: list[str]) -> tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]:
+    """Return a matrix for `loops`, one with an inverse but seldom."""
+    if len(loops) == 1:
+        return ((rng.choice([-1, -1, 1, 2]),),), tuple(loops)
+    rows = [
+        ((1, 0), (1, 1)),
+        ((1, 1), (0, 1)),
+        ((0, 1), (1, 0)),
+        ((2, 1), (1, 1)),
+        ((1, 0), (2, -1)),
+        ((1, 1), (1, -1)),
+    ]
+    return rng.choice(rows), tuple(loops)
 
 
 def _try(s: Schedule, line: Line) -> bool:
