@@ -136,6 +136,8 @@ class Overwriting:
         hosts = [StageRef(line.consumer, line.stage) for line in self.resolved.joined.values()]
         if any(s in self.resolved.joined or s in hosts for s in stages):
             raise self._refuse(who, f"`{name}` shares loops with another Func")
+        if name in self.pipeline.outputs and self.funcs[name].where is not None:
+            raise self._refuse(who, f"cells of `{name}` outside its domain are made 0 before it is computed")
         if name in self.pipeline.outputs and self._own(name) != self.within.placed[name].kept:
             raise self._refuse(who, f"more of `{name}` is needed than is returned")
 

@@ -254,6 +254,14 @@ def test_types_shapes_and_names_must_fit() -> None:
     assert "in dimension 0, `a` has 0 to a.shape[0] - 1" in text
 
 
+def test_an_output_with_a_domain_is_no_place_for_others() -> None:
+    """Its cells outside are made 0 first, and what lay there would be lost."""
+    a = sx.Input("a", sx.int32, 2)
+    f = sx.Func("f", where=lambda i, j: j <= i, shape=a.shape)
+    f[y, x] = a[y, x] * 2
+    refused(f, lambda s: s["f"].overwrite("a"), "outside its domain are made 0")
+
+
 def test_arrays_that_may_not_be_written_over_are_refused_at_the_call() -> None:
     f = shifted(1)
     s = sx.Schedule(f)
