@@ -8,7 +8,7 @@ chain, and each of the others lives inside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stax.algorithm.nodes import Func, Pipeline
@@ -328,16 +328,20 @@ class Overwriting:
 
     def _before(self, first: _Access, second: _Access, path: Path) -> bool:
         """Return whether, inside the loops of `path`, the stage of `first` comes before that of `second`."""
-        return self._turn(first, path) < self._turn(second, path)
+        return self._turn(first, path, max) < self._turn(second, path, min)
 
-    def _turn(self, one: _Access, path: Path) -> tuple[int, int, int]:
+    def _turn(self, one: _Access, path: Path, of_all: Callable[..., tuple[int, int]]) -> tuple[int, int, int]:
+        """Return the place of a stage, or of what it stands in; `of_all` says which of those that share loops."""
         ref = StageRef(one.f.name, one.stage)
         while self.within.paths[ref.func] != path:
             around = self.within.paths[ref.func]
             if len(around) <= len(path):
                 return (1, 0, 0)
             ref = around[-1][0]
-        return (0, self.order[ref.func], ref.stage)
+        shared = [(at, StageRef(line.consumer, line.stage)) for at, line in self.resolved.joined.items()]
+        mine = {ref, *(s for pair in shared if ref in pair for s in pair)}
+        mine |= {s for pair in shared if mine & {*pair} for s in pair}
+        return (0, *of_all((self.order[s.func], s.stage) for s in mine))
 
     def _meet(
         self, first: _Access, second: _Access, path: Path, kept: int, same: bool
