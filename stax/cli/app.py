@@ -89,13 +89,23 @@ def run(
 
 
 @app.command()
-def explain(program: Program, schedule: ScheduleFile = None) -> None:
+def explain(
+    program: Program,
+    schedule: ScheduleFile = None,
+    legality: Annotated[
+        bool, typer.Option("--legality", help="show what was proved of the schedule, by what, and how long it took")
+    ] = False,
+) -> None:
     """Show the schedule of a program, and its loops with their bounds and the bytes of their storage."""
     from stax.cli.programs import load_program, load_schedule
     from stax.compiler import explain as loops
+    from stax.legality.report import report
 
     outputs = load_program(program).outputs
     chosen = load_schedule(schedule, outputs)
+    if legality:
+        typer.echo(f"{chosen}\n{report(chosen.pipeline, chosen.lines)[1]}")
+        return
     typer.echo(f"{chosen}\n{loops(outputs, chosen)}")
 
 

@@ -36,7 +36,7 @@ from stax.legality.together import check_there, done_before, together
 from stax.legality.within import Path, Within
 from stax.legality.witness import Clashed
 from stax.loops.nodes import LoopKind
-from stax.poly.clash import Proofs
+from stax.poly.proofs import Proofs
 from stax.schedule.default import complete
 from stax.schedule.directives import (
     Atomic,
@@ -170,12 +170,15 @@ class _Check:
                     f"`{f.name}` {what}, so it is computed whole, not at a loop of `{place.consumer}`",
                     hint=f"s[{f.name!r}].compute_root()",
                 )
-            self._place(f, place)
+            with self.proofs.noted("region", f.name):
+                self._place(f, place)
             for stage in range(len(f.updates) + 1):
-                self._nest(f, stage)
+                with self.proofs.noted("order", stage_name(f.name, stage)):
+                    self._nest(f, stage)
             self._hoisted(f)
             if f.name not in grouped and f.name not in self.pipeline.outputs:
-                self._fold(f)
+                with self.proofs.noted("storage", f.name):
+                    self._fold(f)
             elif f.name in self.resolved.storage.folds and f.name in self.pipeline.outputs:
                 span = self.resolved.storage.folds[f.name][0].span
                 raise LegalityError(f"`{f.name}` is an output, so all of it is kept", [(span, "folded here")])
@@ -185,7 +188,8 @@ class _Check:
             for name in group:
                 if name not in self.pipeline.outputs:
                     self._fold(self.pipeline.func(name))
-        over = Overwriting(self.pipeline, self.resolved, self.regions, self.within, self.proofs).stored()
+        with self.proofs.noted("in place", ", ".join(self.resolved.overwrites)):
+            over = Overwriting(self.pipeline, self.resolved, self.regions, self.within, self.proofs).stored()
         shared = together(self.resolved, self.pipeline, self.placed, self.points)
         for one in shared:
             self._in_time(one)

@@ -23,7 +23,8 @@ from stax.expr.nodes import Expr, Read, Var
 from stax.expr.walk import names, postorder, substitute
 from stax.legality.witness import clashed, point
 from stax.loops.nodes import LoopKind
-from stax.poly.clash import Proofs, TooHard, problem
+from stax.poly.clash import TooHard, problem
+from stax.poly.proofs import Proofs
 from stax.schedule.nest import Nest
 from stax.schedule.points import Points
 

@@ -21,7 +21,8 @@ from stax.expr.nodes import Binary, BinaryOp, Expr, Read, Var
 from stax.expr.walk import names, postorder, reads
 from stax.legality.witness import clashed
 from stax.loops.nodes import LoopKind
-from stax.poly.clash import Clash, How, Proofs, TooHard, problem
+from stax.poly.clash import Clash, How, TooHard, problem
+from stax.poly.proofs import Proofs
 from stax.schedule.nest import Nest
 from stax.schedule.points import Points
 

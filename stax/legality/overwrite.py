@@ -24,9 +24,10 @@ from stax.expr.walk import postorder
 from stax.legality.within import Path, Within
 from stax.legality.witness import Witness, extents, overwritten, point, sizes_of
 from stax.loops.nodes import LoopKind
-from stax.poly.clash import Proofs, problem
+from stax.poly.clash import problem
 from stax.poly.isl import TooHard
 from stax.poly.meet import Event, Met, Question, question
+from stax.poly.proofs import Proofs
 from stax.poly.words import Words
 from stax.schedule.directives import Overwrite, StageRef
 from stax.schedule.resolve import Resolved
@@ -372,13 +373,11 @@ class Overwriting:
 
     def _event(self, one: _Access, path: Path, loops: Mapping[str, Interval]) -> Event:
         own = self.within.paths[one.f.name]
-        inner = self.within.loops(self.within.whole(one.f.name, one.stage)[len(path) :])
-        found = self.within.variables(one.f, one.stage, len(path) - len(own))
-        variables = {name: self.within.over(i, inner, loops) for name, i in found.items()}
+        variables = self.within.variables(one.f, one.stage, len(path) - len(own))
         if one.access is None and len(path) <= len(own):
-            new = dict(zip(one.f.dims, self.within.placed[one.f.name].new, strict=True))
-            variables = {name: self.within.over(new.get(name, i), inner, loops) for name, i in found.items()}
-        return Event(loops, variables, () if one.access is None else one.access.facts, one.cell)
+            variables |= dict(zip(one.f.dims, self.within.placed[one.f.name].new, strict=True))
+        around = {**variables, **self.within.loops(own[len(path) :])}
+        return Event(loops, around, () if one.access is None else one.access.facts, one.cell)
 
     def _clash(
         self, target: str, access: _Access, write: _Access, path: Path, asked: Question, met: Met
@@ -420,7 +419,7 @@ class Overwriting:
     def _point(self, one: _Access, values: Sequence[int]) -> tuple[tuple[str, int], ...]:
         """Return the point of a stage: of its variables, those that it has loops for."""
         roots = self.resolved.nests[StageRef(one.f.name, one.stage)].roots
-        found = zip(self.within.variables(one.f, one.stage, 0), values, strict=True)
+        found = zip(self.within.variables(one.f, one.stage, 0), values, strict=False)
         return tuple((name, value) for name, value in found if name in roots)
 
     def _parallel(self, path: Path, met: Met) -> bool:

@@ -19,7 +19,6 @@ from stax.expr.affine import Algebra
 from stax.expr.nodes import Expr
 from stax.loops.nodes import LoopKind
 from stax.poly.isl import TooHard, library, limited, smallest
-from stax.poly.meet import Met, Question, meet
 from stax.poly.moments import Moment, Moments, moments
 from stax.poly.words import Words, all_of
 from stax.schedule.nest import Nest
@@ -341,40 +340,4 @@ def _same(isl: Any, pairs: Any) -> Any:
     return isl.Map.identity(pairs.get_space())
 
 
-_Lost = tuple[tuple[int, ...], ...]
-
-
-class Proofs:
-    """Answers by the text of their questions, so that editing a directive asks again only what it touches."""
-
-    def __init__(self) -> None:
-        self._known: dict[Problem, Clash | TooHard | None] = {}
-        self._lost: dict[tuple[Problem, Problem], _Lost | None] = {}
-        self._met: dict[Question, Met | None] = {}
-
-    def clash(self, asked: Problem) -> Clash | None:
-        """Return what `clash` says of `asked`."""
-        if asked not in self._known:
-            try:
-                self._known[asked] = clash(asked)
-            except TooHard as error:
-                self._known[asked] = error
-        answer = self._known[asked]
-        if isinstance(answer, TooHard):
-            raise answer
-        return answer
-
-    def replaced(self, asked: Problem, folded: Problem) -> _Lost | None:
-        """Return what `replaced` says of the two."""
-        if (asked, folded) not in self._lost:
-            self._lost[asked, folded] = replaced(asked, folded)
-        return self._lost[asked, folded]
-
-    def meet(self, asked: Question) -> Met | None:
-        """Return what `meet` says of `asked`."""
-        if asked not in self._met:
-            self._met[asked] = meet(asked)
-        return self._met[asked]
-
-
-__all__ = ["Clash", "How", "Kind", "Moment", "Problem", "Proofs", "TooHard", "clash", "problem"]
+__all__ = ["Clash", "How", "Kind", "Moment", "Problem", "TooHard", "clash", "problem"]

@@ -17,7 +17,8 @@ from stax.expr.nodes import INDEX, Size, Var
 from stax.lang.freeze import freeze
 from stax.legality.check import check
 from stax.poly import clash as room
-from stax.poly.clash import How, Kind, Proofs, TooHard, clash, problem
+from stax.poly.clash import How, Kind, TooHard, clash, problem
+from stax.poly.proofs import Proofs
 from stax.poly.words import Words
 from stax.schedule.directives import StageRef
 from stax.schedule.points import Root, points
