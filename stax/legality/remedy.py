@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from stax.legality.witness import Clashed
 from stax.poly.clash import How
-from stax.schedule.directives import Line, Parallel, Reverse, Skew, Vectorize
+from stax.schedule.directives import Line, Parallel, Reassociate, Reverse, Skew, Vectorize
 from stax.schedule.script import show_directive
 
 MOST_SKEW = 3
@@ -30,6 +30,12 @@ def _tries(said: Lines, blamed: int, error: Clashed) -> Iterator[tuple[Lines, st
             hint = f"say {show_directive(new.directive)} too, so that each cell is read before it is written over"
             yield (*said[: blamed + 1], new), hint
         return
+    if stage.stage:
+        free = Line(stage, Reassociate())
+        yield (
+            (*said[:blamed], free, said[blamed]),
+            "say reassociate() before it, if its sums may be taken in another order",
+        )
     if error.clash.how is How.ORDER:
         roots = list(distance)
         ahead = [r for r, d in distance.items() if d > 0]
