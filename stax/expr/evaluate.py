@@ -10,17 +10,13 @@ What NumPy leaves open or does otherwise is fixed here (LANGUAGE 1.4, 1.5, 1.8),
   moved, then `f = floor(q)`, plus 1 where `q - f > 0.5`; where `q == 0`, a zero of the sign of `a / b`. As in NumPy.
 - A float becomes an integer by truncation, saturating, NaN giving 0. An integer becomes a float16 through float32.
 - Arithmetic of float16 is done in float32 and rounded once, a whole `//`, `%` or fma being one operation.
-- float64 functions are the process's libm, called through its symbols, as compiled code calls them.
 """
 
 from __future__ import annotations
 
-import ctypes
-import math
-import sys
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, TypeAlias, assert_never, cast
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
@@ -322,7 +318,7 @@ def _call(node: Call, args: list[Array]) -> Array:
         case Fn.MUL_HIGH:
             return _mul_high(args[0], args[1], node.dtype)
         case _:
-            return _libm(intrinsics.LIBM[node.fn], args)
+            raise InternalError(f"{node.fn.value} of {node.dtype} is no primitive")
 
 
 def _unsigned(a: Array) -> Array:
@@ -392,18 +388,3 @@ def _spelled(fn: Fn, dtype: DType, args: tuple[DType, ...]) -> tuple[tuple[Local
     names = tuple(Local(arg, f"x{k}") for k, arg in enumerate(args))
     body = postorder([intrinsics.expand(Call(dtype, fn, names))])
     return names, body
-
-
-def _libm(symbol: str, args: list[Array]) -> Array:
-    function = np.frompyfunc(_symbol(symbol, len(args)), len(args), 1)
-    return np.asarray(function(*args)).astype(np.float64)
-
-
-@cache
-def _symbol(name: str, arity: int) -> Callable[..., float]:
-    # Python itself links libm, so that the process has its symbols; Windows keeps them in the C runtime.
-    found = getattr(ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None), name, None)
-    if found is None:
-        return cast(Callable[..., float], getattr(math, name))
-    found.restype, found.argtypes = ctypes.c_double, [ctypes.c_double] * arity
-    return found

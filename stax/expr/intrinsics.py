@@ -1,24 +1,21 @@
 """Math functions spelled out: one sequence of IEEE operations each, the same for every evaluator and printer.
 
-float32 functions become arithmetic that vectorises and calls nothing. `exp log sin cos tanh erf sigmoid` end in
+Functions become arithmetic that vectorises and calls nothing. Of float32, `exp log sin cos tanh erf sigmoid` end in
 float32, with fused multiply-adds; the others run in float64 and are rounded once. All are within 1.5 ulp (`pow` 2) of
 the true value for every argument, subnormal, huge and special ones included. float16 functions are those of float32,
-rounded. float64 functions stay calls of the C library: `LIBM` names the symbols. A printer must keep its compiler from
-folding those calls, which it would do with another library.
+rounded; those of float64 are in `double`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable
 
 from stax import dtypes
-from stax.dtypes import DType
 from stax.errors import InternalError
-from stax.expr import build
-from stax.expr.nodes import BinaryOp, Bitcast, Call, Expr, Fn, UnaryOp
+from stax.expr import build, double
+from stax.expr.nodes import Call, Expr, Fn
+from stax.expr.term import Term, fma, polynomial, select
 
 PRIMITIVES = frozenset(
     {
@@ -28,17 +25,10 @@ PRIMITIVES = frozenset(
     }
 )  # fmt: skip
 
-LIBM = {
-    Fn.EXP: "exp", Fn.EXP2: "exp2", Fn.EXPM1: "expm1", Fn.LOG: "log", Fn.LOG2: "log2", Fn.LOG10: "log10",
-    Fn.LOG1P: "log1p", Fn.SIN: "sin", Fn.COS: "cos", Fn.TAN: "tan", Fn.ASIN: "asin", Fn.ACOS: "acos", Fn.ATAN: "atan",
-    Fn.ATAN2: "atan2", Fn.SINH: "sinh", Fn.COSH: "cosh", Fn.TANH: "tanh", Fn.ERF: "erf", Fn.POW: "pow",
-    Fn.HYPOT: "hypot",
-}  # fmt: skip
-
 
 def is_primitive(call: Call) -> bool:
     """Return whether evaluators and printers take `call` as it is; any other must be expanded first."""
-    return call.fn in PRIMITIVES or (call.fn in LIBM and call.dtype.name == "float64")
+    return call.fn in PRIMITIVES
 
 
 def expand(call: Call) -> Expr:
@@ -52,7 +42,7 @@ def expand(call: Call) -> Expr:
     """
     if is_primitive(call):
         return call
-    args = [_Term(arg) for arg in call.args]
+    args = [Term(arg) for arg in call.args]
     if call.fn in (Fn.ISINF, Fn.ISFINITE, Fn.SIGN):
         return _PLAIN[call.fn](args[0]).expr
     match call.dtype.name:
@@ -64,149 +54,32 @@ def expand(call: Call) -> Expr:
             raise InternalError(f"{call.fn.value} of {call.dtype}")
 
 
-def _call(fn: Fn, *args: _Term) -> _Term:
+def _call(fn: Fn, *args: Term) -> Term:
     """Return `fn` of float32 or float64 values, spelled out where it is no primitive."""
-    if fn in _GENERIC:
-        return _GENERIC[fn](args[0])
-    if args[0].dtype.name == "float64" or fn in PRIMITIVES:
-        return _Term(build.call(fn, tuple(arg.expr for arg in args), args[0].dtype))
-    if fn in _TWO:
-        return _TWO[fn](args[0], args[1])
-    return _ONE[fn](args[0])
+    if fn in PRIMITIVES:
+        return Term(build.call(fn, tuple(arg.expr for arg in args), args[0].dtype))
+    wide = args[0].dtype.name == "float64"
+    two, one = (double.TWO, double.ONE) if wide else (_TWO, _ONE)
+    return two[fn](args[0], args[1]) if fn in two else one[fn](args[0])
 
 
-Number: TypeAlias = "_Term | float"
-
-
-@dataclass(frozen=True, slots=True)
-class _Term:
-    """An expression with operators; numbers take the type and axes of what they meet."""
-
-    expr: Expr
-
-    @property
-    def dtype(self) -> DType:
-        return self.expr.dtype
-
-    def like(self, value: Number) -> _Term:
-        return value if isinstance(value, _Term) else _Term(build.const(value, self.dtype, self.expr.axes))
-
-    def _binary(self, op: BinaryOp, other: Number) -> _Term:
-        return _Term(build.binary(op, self.expr, self.like(other).expr))
-
-    def __add__(self, other: Number) -> _Term:
-        return self._binary(BinaryOp.ADD, other)
-
-    def __sub__(self, other: Number) -> _Term:
-        return self._binary(BinaryOp.SUB, other)
-
-    def __rsub__(self, other: float) -> _Term:
-        return self.like(other) - self
-
-    def __mul__(self, other: Number) -> _Term:
-        return self._binary(BinaryOp.MUL, other)
-
-    def __truediv__(self, other: Number) -> _Term:
-        return self._binary(BinaryOp.DIV, other)
-
-    def __rtruediv__(self, other: float) -> _Term:
-        return self.like(other) / self
-
-    def __and__(self, other: Number) -> _Term:
-        return self._binary(BinaryOp.AND, other)
-
-    def __or__(self, other: Number) -> _Term:
-        return self._binary(BinaryOp.OR, other)
-
-    def __xor__(self, other: Number) -> _Term:
-        return self._binary(BinaryOp.XOR, other)
-
-    def __lshift__(self, other: int) -> _Term:
-        return self._binary(BinaryOp.SHL, other)
-
-    def __rshift__(self, other: int) -> _Term:
-        return self._binary(BinaryOp.SHR, other)
-
-    def __lt__(self, other: Number) -> _Term:
-        return self._binary(BinaryOp.LT, other)
-
-    def __gt__(self, other: Number) -> _Term:
-        return self.like(other) < self
-
-    def __neg__(self) -> _Term:
-        return _Term(build.unary(UnaryOp.NEG, self.expr))
-
-    def equals(self, other: Number) -> _Term:
-        return self._binary(BinaryOp.EQ, other)
-
-    def differs(self, other: Number) -> _Term:
-        return self._binary(BinaryOp.NE, other)
-
-    def abs(self) -> _Term:
-        return _Term(build.unary(UnaryOp.ABS, self.expr))
-
-    def sqrt(self) -> _Term:
-        return _call(Fn.SQRT, self)
-
-    def rint(self) -> _Term:
-        return _call(Fn.RINT, self)
-
-    def with_sign_of(self, other: _Term) -> _Term:
-        return _call(Fn.COPYSIGN, self, other)
-
-    def to(self, dtype: DType) -> _Term:
-        return _Term(build.cast(self.expr, dtype))
-
-    def bits(self) -> _Term:
-        to = dtypes.int32 if self.dtype.bits == 32 else dtypes.int64
-        return _Term(Bitcast(to, self.expr, axes=self.expr.axes))
-
-    def floats(self) -> _Term:
-        to = dtypes.float32 if self.dtype.bits == 32 else dtypes.float64
-        return _Term(Bitcast(to, self.expr, axes=self.expr.axes))
-
-
-def _fma(a: _Term, b: Number, c: Number) -> _Term:
-    return _call(Fn.FMA, a, a.like(b), a.like(c))
-
-
-def _select(cond: _Term, yes: _Term, no: Number) -> _Term:
-    return _Term(build.select(cond.expr, yes.expr, yes.like(no).expr))
-
-
-def _polynomial(x: _Term, coefficients: Sequence[float]) -> _Term:
-    """Return the polynomial in `x`, highest coefficient first, by Horner's rule."""
-    total = x.like(coefficients[0])
-    for c in coefficients[1:]:
-        total = _fma(total, x, c)
-    return total
-
-
-def _is_infinite(x: _Term) -> _Term:
+def _is_infinite(x: Term) -> Term:
     return x.abs().equals(math.inf) if x.dtype.is_float else x.differs(x)
 
 
-def _is_finite(x: _Term) -> _Term:
+def _is_finite(x: Term) -> Term:
     return x.abs() < math.inf if x.dtype.is_float else x.equals(x)
 
 
-def _sign(x: _Term) -> _Term:
+def _sign(x: Term) -> Term:
     """Return 1, 0 or -1, a NaN for a NaN; a zero is +0."""
-    other = _select(x.equals(0), x.like(0), x) if x.dtype.is_float else x.like(0)
-    other = _select(x < 0, x.like(-1), other) if x.dtype.is_float or x.dtype.is_signed else other
-    return _select(x > 0, x.like(1), other)
+    other = select(x.equals(0), x.like(0), x) if x.dtype.is_float else x.like(0)
+    other = select(x < 0, x.like(-1), other) if x.dtype.is_float or x.dtype.is_signed else other
+    return select(x > 0, x.like(1), other)
 
 
-def _rsqrt(x: _Term) -> _Term:
+def _rsqrt(x: Term) -> Term:
     return 1.0 / x.sqrt()
-
-
-def _sigmoid(x: _Term) -> _Term:
-    """Return 1 / (1 + exp(-x)), small results without overflow on the way."""
-    if x.dtype.name == "float32":
-        return _sigmoid_f32(x)
-    e = _call(Fn.EXP, -x.abs())
-    return _select(x < 0, e, 1.0) / (e + 1.0)
 
 
 # float32 arithmetic
@@ -225,18 +98,18 @@ _ERF_SMALL = (-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.7
 _ERF_LARGE = (-1.06777877e-1, -6.34846687e-1, -1.28717512e-1)
 
 
-def _exp_parts(x: _Term, low: float, high: float) -> tuple[_Term, _Term]:
+def _exp_parts(x: Term, low: float, high: float) -> tuple[Term, Term]:
     """Return (t, n) with exp(x) = (1 + t) * 2**n for x clamped to [low, high]; a NaN stays in t."""
-    x = _select(x > high, x.like(high), x)
-    x = _select(x < low, x.like(low), x)
-    z = _fma(x, 1.44269504088896341, _ROUNDER)
+    x = select(x > high, x.like(high), x)
+    x = select(x < low, x.like(low), x)
+    z = fma(x, 1.44269504088896341, _ROUNDER)
     n = z.bits() - 0x4B400000
     whole = z - _ROUNDER
-    r = _fma(whole, -_LN2_LOW, _fma(whole, -_LN2_HIGH, x))
-    return _fma(_polynomial(r, _EXP), r * r, r), n
+    r = fma(whole, -_LN2_LOW, fma(whole, -_LN2_HIGH, x))
+    return fma(polynomial(r, _EXP), r * r, r), n
 
 
-def _exp(x: _Term) -> _Term:
+def _exp(x: Term) -> Term:
     """Return exp(x); scaled in two steps, so that only the last one rounds a subnormal result."""
     t, n = _exp_parts(x, -104.0, 89.0)
     half = n >> 1
@@ -246,57 +119,57 @@ def _exp(x: _Term) -> _Term:
     return result
 
 
-def _sigmoid_f32(x: _Term) -> _Term:
+def _sigmoid(x: Term) -> Term:
     """Return exp(-|x|) over 1 + exp(-|x|), or 1 over it, the small one in float64 to its last step."""
     t, n = _exp_parts(-x.abs(), -104.0, 0.0)
     wide = t.to(dtypes.float64) + 1.0
     scale = ((n.to(dtypes.int64) + 1023) << 52).floats()
     e = wide * scale
-    return (_select(x < 0, e, 1.0) / (e + 1.0)).to(dtypes.float32)
+    return (select(x < 0, e, 1.0) / (e + 1.0)).to(dtypes.float32)
 
 
-def _mantissa(x: _Term) -> tuple[_Term, _Term]:
+def _mantissa(x: Term) -> tuple[Term, Term]:
     """Return (m, e) with x = m * 2**e and sqrt(1/2) <= m < sqrt(2), for a positive finite x."""
     small = x < 2.0**-126
-    bits = _select(small, x * 2.0**23, x).bits() - 0x3F3504F3
-    e = (bits >> 23).to(dtypes.float32) + _select(small, x.like(-23.0), 0.0)
+    bits = select(small, x * 2.0**23, x).bits() - 0x3F3504F3
+    e = (bits >> 23).to(dtypes.float32) + select(small, x.like(-23.0), 0.0)
     return ((bits & 0x7FFFFF) + 0x3F3504F3).floats(), e
 
 
-def _log_specials(x: _Term, result: _Term) -> _Term:
-    result = _select(x.equals(0), result.like(-math.inf), result)
-    result = _select((x < 0) | x.differs(x), result.like(math.nan), result)
-    return _select(x.equals(math.inf), result.like(math.inf), result)
+def _log_specials(x: Term, result: Term) -> Term:
+    result = select(x.equals(0), result.like(-math.inf), result)
+    result = select((x < 0) | x.differs(x), result.like(math.nan), result)
+    return select(x.equals(math.inf), result.like(math.inf), result)
 
 
-def _log(x: _Term) -> _Term:
+def _log(x: Term) -> Term:
     m, e = _mantissa(x)
     f = m - 1.0
     square = f * f
-    y = f * square * _polynomial(f, _LOG)
-    y = _fma(square, -0.5, _fma(e, -2.12194440e-4, y))
-    return _log_specials(x, _fma(e, 0.693359375, f + y))
+    y = f * square * polynomial(f, _LOG)
+    y = fma(square, -0.5, fma(e, -2.12194440e-4, y))
+    return _log_specials(x, fma(e, 0.693359375, f + y))
 
 
-def _tanh(x: _Term) -> _Term:
+def _tanh(x: Term) -> Term:
     a, square = x.abs(), x * x
-    small = _fma(_polynomial(square, _TANH) * square, x, x)
+    small = fma(polynomial(square, _TANH) * square, x, x)
     large = 1.0 - 2.0 / (_exp(a + a) + 1.0)
-    return _select(a < 0.625, small, large).with_sign_of(x)
+    return select(a < 0.625, small, large).with_sign_of(x)
 
 
-def _erf(x: _Term) -> _Term:
+def _erf(x: Term) -> Term:
     """Return erf(x): a polynomial near 0, else 1 - exp(polynomial) (after N. Juffa)."""
     a, square = x.abs(), x * x
-    upper = _fma(a, -1.72853470e-5, 3.83197126e-4)
-    lower = _fma(a, -3.88396438e-3, 2.42546219e-2)
-    r = _fma(upper, square, lower)
+    upper = fma(a, -1.72853470e-5, 3.83197126e-4)
+    lower = fma(a, -3.88396438e-3, 2.42546219e-2)
+    r = fma(upper, square, lower)
     for c in _ERF_LARGE:
-        r = _fma(r, a, c)
-    large = 1.0 - _exp(_fma(r, a, -a))
-    large = _select(a > 4.0, x.like(1.0), large).with_sign_of(x)
-    large = _select(x.differs(x), x, large)
-    return _select(a > 0.921875, large, _fma(_polynomial(square, _ERF_SMALL), x, x))
+        r = fma(r, a, c)
+    large = 1.0 - _exp(fma(r, a, -a))
+    large = select(a > 4.0, x.like(1.0), large).with_sign_of(x)
+    large = select(x.differs(x), x, large)
+    return select(a > 0.921875, large, fma(polynomial(square, _ERF_SMALL), x, x))
 
 
 # 2 / pi without the bits that only add multiples of 4 to the product: from which size on, and the number in two parts
@@ -309,7 +182,7 @@ _QUADRANTS = (
 _TWO_OVER_PI = (float.fromhex("0x1.45f306dc9c883p-1"), float.fromhex("-0x1.6b01ec5417056p-55"))
 
 
-def _reduce(x: _Term) -> tuple[_Term, _Term]:
+def _reduce(x: Term) -> tuple[Term, Term]:
     """Return (r, n): |x| = r + n * pi / 2 up to whole turns, |r| <= pi / 4 in float64, n an int32 (its low two bits).
 
     The product with 2 / pi is exact to 2**-59 for every float32: an fma gives the error of its leading part, and of
@@ -319,35 +192,35 @@ def _reduce(x: _Term) -> tuple[_Term, _Term]:
     high, low = a.like(_TWO_OVER_PI[0]), a.like(_TWO_OVER_PI[1])
     for least, next_high, next_low in _QUADRANTS:
         smaller = a < least
-        high, low = _select(smaller, high, next_high), _select(smaller, low, next_low)
+        high, low = select(smaller, high, next_high), select(smaller, low, next_low)
     product = a * high
-    error = _fma(a, high, -product)
+    error = fma(a, high, -product)
     turns = (product * 0.25).rint()
-    top, rest = _fma(turns, -4.0, product), a * low
+    top, rest = fma(turns, -4.0, product), a * low
     n = (top + (error + rest)).rint()
     fraction = ((top - n) + error) + rest
     quadrant = (n.to(dtypes.float32) + _ROUNDER).bits()
     return fraction * (math.pi / 2), quadrant
 
 
-def _sine(x: _Term, shift: int) -> _Term:
+def _sine(x: Term, shift: int) -> Term:
     """Return sin(|x| + shift * pi / 2)."""
     wide, n = _reduce(x)
     n = n + shift
     r = wide.to(dtypes.float32)
     lost = (wide - r.to(dtypes.float64)).to(dtypes.float32)  # a whole ulp where the sine is in the binade below r
     square = r * r
-    sine = r + _fma(_polynomial(square, _SIN) * square, r, lost)
-    cosine = _fma(_polynomial(square, _COS), square, 1.0)
-    size = _select((n & 1).differs(0), cosine, sine)
+    sine = r + fma(polynomial(square, _SIN) * square, r, lost)
+    cosine = fma(polynomial(square, _COS), square, 1.0)
+    size = select((n & 1).differs(0), cosine, sine)
     return (size.bits() ^ ((n & 2) << 30)).floats()
 
 
-def _sin(x: _Term) -> _Term:
+def _sin(x: Term) -> Term:
     return (_sine(x, 0).bits() ^ (x.bits() & -(1 << 31))).floats()
 
 
-def _cos(x: _Term) -> _Term:
+def _cos(x: Term) -> Term:
     return _sine(x, 1)
 
 
@@ -377,121 +250,121 @@ _ATAN_64 = (
 )  # fmt: skip
 
 
-def _exp2_parts(t: _Term) -> tuple[_Term, _Term]:
+def _exp2_parts(t: Term) -> tuple[Term, Term]:
     """Return (p, s) with 2**t = (1 + p) * s, s a power of two, for t clamped to what float32 results need."""
-    t = _select(t > 160.0, t.like(160.0), t)
-    t = _select(t < -160.0, t.like(-160.0), t)
+    t = select(t > 160.0, t.like(160.0), t)
+    t = select(t < -160.0, t.like(-160.0), t)
     z = t + _ROUNDER64
     f = t - (z - _ROUNDER64)
-    return f * _polynomial(f, _EXP2_64), ((z.bits() << 52) + (1023 << 52)).floats()
+    return f * polynomial(f, _EXP2_64), ((z.bits() << 52) + (1023 << 52)).floats()
 
 
-def _exp2_wide(t: _Term) -> _Term:
+def _exp2_wide(t: Term) -> Term:
     p, scale = _exp2_parts(t)
-    return _fma(p, scale, scale)
+    return fma(p, scale, scale)
 
 
-def _expm1_wide(x: _Term) -> _Term:
+def _expm1_wide(x: Term) -> Term:
     p, scale = _exp2_parts(x * _LOG2_E)
-    return _fma(p, scale, scale - 1.0)
+    return fma(p, scale, scale - 1.0)
 
 
-def _log2_wide(x: _Term) -> _Term:
+def _log2_wide(x: Term) -> Term:
     """Return log2(x) in float64, for a positive finite float32 x."""
     m, e = _mantissa(x)
     wide = m.to(dtypes.float64)
     s = (wide - 1.0) / (wide + 1.0)
-    return _fma(s, _polynomial(s * s, _LOG2_64), e.to(dtypes.float64))
+    return fma(s, polynomial(s * s, _LOG2_64), e.to(dtypes.float64))
 
 
-def _atan2_wide(y: _Term, x: _Term) -> _Term:
+def _atan2_wide(y: Term, x: Term) -> Term:
     """Return the angle of (x, y) in float64, with all of C's special cases."""
     across, up = x.abs(), y.abs()
     steep = up > across
-    small, large = _select(steep, across, up), _select(steep, up, across)
+    small, large = select(steep, across, up), select(steep, up, across)
     endless = small.equals(math.inf)
     far = (small > large * 0.41421356237309503) | endless  # tan(pi / 8)
-    top, bottom = _select(far, small - large, small), _select(far, small + large, large)
-    z = _select(large.equals(0) | endless, small.like(0.0), top / bottom)
-    angle = z * _polynomial(z * z, _ATAN_64)
-    angle = _select(far, angle + math.pi / 4, angle)
-    angle = _select(steep, math.pi / 2 - angle, angle)
-    angle = _select(x.like(1.0).with_sign_of(x) < 0, math.pi - angle, angle)
-    angle = _select(x.differs(x), x, angle)
-    return _select(y.differs(y), y, angle.with_sign_of(y))
+    top, bottom = select(far, small - large, small), select(far, small + large, large)
+    z = select(large.equals(0) | endless, small.like(0.0), top / bottom)
+    angle = z * polynomial(z * z, _ATAN_64)
+    angle = select(far, angle + math.pi / 4, angle)
+    angle = select(steep, math.pi / 2 - angle, angle)
+    angle = select(x.like(1.0).with_sign_of(x) < 0, math.pi - angle, angle)
+    angle = select(x.differs(x), x, angle)
+    return select(y.differs(y), y, angle.with_sign_of(y))
 
 
-def _in_float64(function: Callable[[_Term], _Term]) -> Callable[[_Term], _Term]:
+def _in_float64(function: Callable[[Term], Term]) -> Callable[[Term], Term]:
     return lambda x: function(x.to(dtypes.float64)).to(dtypes.float32)
 
 
-def _sinh_wide(x: _Term) -> _Term:
+def _sinh_wide(x: Term) -> Term:
     e = _expm1_wide(x.abs())
     return ((e + e / (e + 1.0)) * 0.5).with_sign_of(x)
 
 
-def _cosh_wide(x: _Term) -> _Term:
+def _cosh_wide(x: Term) -> Term:
     e = _exp2_wide(x.abs() * _LOG2_E)
     return (e + 1.0 / e) * 0.5
 
 
-def _expm1(x: _Term) -> _Term:
+def _expm1(x: Term) -> Term:
     return _in_float64(_expm1_wide)(x).with_sign_of(x)
 
 
-def _log2(x: _Term) -> _Term:
+def _log2(x: Term) -> Term:
     return _log_specials(x, _log2_wide(x).to(dtypes.float32))
 
 
-def _log10(x: _Term) -> _Term:
+def _log10(x: Term) -> Term:
     return _log_specials(x, (_log2_wide(x) * _LOG10_2).to(dtypes.float32))
 
 
-def _log1p(x: _Term) -> _Term:
+def _log1p(x: Term) -> Term:
     """Return log(1 + x): of the rounded sum, and of what the rounding lost by two terms of the series."""
     total = x + 1.0
     wide = total.to(dtypes.float64)
     lost = (x.to(dtypes.float64) - (wide - 1.0)) / wide
-    result = _fma(_log2_wide(total), _LN_2, _fma(lost * lost, -0.5, lost)).to(dtypes.float32)
-    return _select(x.equals(0), x, _log_specials(total, result))
+    result = fma(_log2_wide(total), _LN_2, fma(lost * lost, -0.5, lost)).to(dtypes.float32)
+    return select(x.equals(0), x, _log_specials(total, result))
 
 
-def _tan(x: _Term) -> _Term:
+def _tan(x: Term) -> Term:
     r, n = _reduce(x)
     square = r * r
-    sine, cosine = r * _polynomial(square, _SIN_64), _polynomial(square, _COS_64)
+    sine, cosine = r * polynomial(square, _SIN_64), polynomial(square, _COS_64)
     odd = (n & 1).differs(0)
-    ratio = (_select(odd, -cosine, sine) / _select(odd, sine, cosine)).to(dtypes.float32)
+    ratio = (select(odd, -cosine, sine) / select(odd, sine, cosine)).to(dtypes.float32)
     return (ratio.bits() ^ (x.bits() & -(1 << 31))).floats()
 
 
-def _across(x: _Term) -> _Term:
+def _across(x: Term) -> Term:
     return ((1.0 - x) * (x + 1.0)).sqrt()
 
 
-def _asin_wide(x: _Term) -> _Term:
+def _asin_wide(x: Term) -> Term:
     return _atan2_wide(x, _across(x))
 
 
-def _acos_wide(x: _Term) -> _Term:
+def _acos_wide(x: Term) -> Term:
     return _atan2_wide(_across(x), x)
 
 
-def _atan_wide(x: _Term) -> _Term:
+def _atan_wide(x: Term) -> Term:
     return _atan2_wide(x, x.like(1.0))
 
 
-def _atan2(y: _Term, x: _Term) -> _Term:
+def _atan2(y: Term, x: Term) -> Term:
     return _atan2_wide(y.to(dtypes.float64), x.to(dtypes.float64)).to(dtypes.float32)
 
 
-def _hypot(x: _Term, y: _Term) -> _Term:
+def _hypot(x: Term, y: Term) -> Term:
     a, b = x.to(dtypes.float64), y.to(dtypes.float64)
-    result = _fma(a, a, b * b).sqrt().to(dtypes.float32)
-    return _select(_is_infinite(x) | _is_infinite(y), x.like(math.inf), result)
+    result = fma(a, a, b * b).sqrt().to(dtypes.float32)
+    return select(_is_infinite(x) | _is_infinite(y), x.like(math.inf), result)
 
 
-def _pow(x: _Term, y: _Term) -> _Term:
+def _pow(x: Term, y: Term) -> Term:
     """Return x ** y with all of C's special cases."""
     a, power = x.abs(), y.to(dtypes.float64)
     log = _log_specials(a, _log2_wide(a).to(dtypes.float64))
@@ -499,17 +372,17 @@ def _pow(x: _Term, y: _Term) -> _Term:
     whole, half = y.rint().equals(y), y * 0.5
     odd = whole & half.rint().differs(half)
     negative = x.like(1.0).with_sign_of(x) < 0
-    size = _select(negative & odd, -size, size)
-    size = _select((x < 0) & (a < math.inf) & whole.equals(False), x.like(math.nan), size)
+    size = select(negative & odd, -size, size)
+    size = select((x < 0) & (a < math.inf) & whole.equals(False), x.like(math.nan), size)
     one = x.equals(1.0) | y.equals(0.0) | (x.equals(-1.0) & _is_infinite(y))
-    return _select(one, x.like(1.0), size)
+    return select(one, x.like(1.0), size)
 
 
-_PLAIN: dict[Fn, Callable[[_Term], _Term]] = {Fn.ISINF: _is_infinite, Fn.ISFINITE: _is_finite, Fn.SIGN: _sign}
-_GENERIC: dict[Fn, Callable[[_Term], _Term]] = {Fn.RSQRT: _rsqrt, Fn.SIGMOID: _sigmoid}
-_TWO: dict[Fn, Callable[[_Term, _Term], _Term]] = {Fn.ATAN2: _atan2, Fn.HYPOT: _hypot, Fn.POW: _pow}
-_ONE: dict[Fn, Callable[[_Term], _Term]] = {
+_PLAIN: dict[Fn, Callable[[Term], Term]] = {Fn.ISINF: _is_infinite, Fn.ISFINITE: _is_finite, Fn.SIGN: _sign}
+_TWO: dict[Fn, Callable[[Term, Term], Term]] = {Fn.ATAN2: _atan2, Fn.HYPOT: _hypot, Fn.POW: _pow}
+_ONE: dict[Fn, Callable[[Term], Term]] = {
     Fn.EXP: _exp, Fn.LOG: _log, Fn.SIN: _sin, Fn.COS: _cos, Fn.TANH: _tanh, Fn.ERF: _erf,
+    Fn.RSQRT: _rsqrt, Fn.SIGMOID: _sigmoid,
     Fn.EXP2: _in_float64(_exp2_wide), Fn.EXPM1: _expm1, Fn.LOG2: _log2, Fn.LOG10: _log10, Fn.LOG1P: _log1p,
     Fn.TAN: _tan, Fn.ASIN: _in_float64(_asin_wide), Fn.ACOS: _in_float64(_acos_wide), Fn.ATAN: _in_float64(_atan_wide),
     Fn.SINH: _in_float64(_sinh_wide), Fn.COSH: _in_float64(_cosh_wide),

@@ -57,8 +57,8 @@ class Fn(Enum):
     """A function that is one node: hardware words, and the functions that `intrinsics.expand` spells out.
 
     Primitive (an evaluator and a printer must know them): FMA, SQRT, FLOOR, CEIL, TRUNC, RINT, ISNAN, COPYSIGN,
-    POPCOUNT, CLZ, SATURATING_CAST, SATURATING_ADD, SATURATING_SUB, ABSD, WIDENING_MUL, ROUNDING_AVERAGE, MUL_HIGH,
-    and the libm calls of float64. All others expand to those.
+    POPCOUNT, CLZ, SATURATING_CAST, SATURATING_ADD, SATURATING_SUB, ABSD, WIDENING_MUL, ROUNDING_AVERAGE and
+    MUL_HIGH. All others expand to those.
     """
 
     FMA = "fma"

@@ -6,7 +6,7 @@ before                                after
     select(~c, a, b)                      select(c, b, a)
     v * 1.0, v - 0.0, fma(v, 1.0, w)      v, v, v + w      but never v + 0.0: -0.0 + 0.0 is 0.0
 
-Needs: nothing. Gives: equal nodes are one node; no operator has constants alone, but for calls of the C library.
+Needs: nothing. Gives: equal nodes are one node; no operator has constants alone, but for functions spelled out later.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Against NumPy's and the C library's float64 functions, on bit patterns from the whole range."""
+"""float32 functions against the float64 ones of NumPy, on bit patterns from the whole range."""
 
 import math
 
@@ -8,7 +8,7 @@ import pytest
 from stax import dtypes
 from stax.dtypes import DType
 from stax.expr.evaluate import primitive
-from stax.expr.intrinsics import LIBM, PRIMITIVES, expand, is_primitive
+from stax.expr.intrinsics import PRIMITIVES, expand, is_primitive
 from stax.expr.nodes import Axis, Call, Fn, Local
 from stax.expr.walk import postorder
 
@@ -84,14 +84,6 @@ def test_the_float32_nearest_to_a_quarter_turn_keeps_its_digits() -> None:
     assert abs(float(value(Fn.COS, dtypes.float32, x)[0]) / exact - 1) < 2**-23
 
 
-@pytest.mark.parametrize("fn", [fn for fn in LIBM if fn not in (Fn.ATAN2, Fn.POW, Fn.HYPOT)])
-def test_float64_functions_are_the_c_librarys(fn: Fn) -> None:
-    """Python's math module calls the same functions where they are defined."""
-    function = getattr(math, LIBM[fn], None) or (lambda x: 2.0**x)
-    x = np.array([0.3, 0.5, 0.7, 1.0])
-    assert value(fn, dtypes.float64, x).tolist() == [function(v) for v in x.tolist()]
-
-
 def test_float64_specials_do_not_raise() -> None:
     assert value(Fn.LOG, dtypes.float64, np.array([0.0, -1.0, np.inf])).tolist()[0] == -math.inf
     assert value(Fn.POW, dtypes.float64, np.array([2.0]), np.array([0.5])).tolist() == [math.sqrt(2)]
@@ -130,5 +122,4 @@ def test_an_expansion_is_primitive_and_keeps_axes(fn: Fn, dtype: DType) -> None:
     assert {id(node) for node in nodes if isinstance(node, Local)} == set(map(id, args))
     assert all(is_primitive(node) for node in nodes if isinstance(node, Call))
     assert all(node.axes == axes for node in nodes if type(node).__name__ != "Const")
-    if dtype.name == "float32":
-        assert all(node.fn in PRIMITIVES for node in nodes if isinstance(node, Call))
+    assert all(node.fn in PRIMITIVES for node in nodes if isinstance(node, Call))

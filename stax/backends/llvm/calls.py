@@ -1,4 +1,4 @@
-"""Functions that are instructions, or calls of libm."""
+"""Functions that are instructions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from stax.backends.llvm.lanes import Part, vector
 from stax.backends.llvm.writer import Function
 from stax.dtypes import DType
 from stax.errors import InternalError
-from stax.expr import intrinsics
 from stax.expr.nodes import Call, Fn
 
 _PLAIN = {
@@ -28,8 +27,6 @@ def call(f: Function, node: Call, args: list[Part], lanes: int) -> Part:
 
 def _call(f: Function, fn: Fn, args: list[str], source: DType, node: Call, lanes: int) -> str:
     kind, element, flag = types.value(source, lanes), types.element(source), types.vector("i1", lanes)
-    if fn in intrinsics.LIBM and source.bits == 64 and source.is_float and fn not in _PLAIN:
-        return _libm(f, intrinsics.LIBM[fn], args, lanes)
     if source.is_float and source.bits == 16 and fn is not Fn.SATURATING_CAST:
         wide = [cast(f, a, source, dtypes.float32, lanes) for a in args]
         made = _call(f, fn, wide, dtypes.float32, node, lanes)
@@ -89,18 +86,3 @@ def _saturating_cast(f: Function, a: str, source: DType, dtype: DType, lanes: in
     if high < source.high:
         a = f.over(f"{sign}min", element, lanes, a, types.constant(high, source, lanes))
     return cast(f, a, source, dtype, lanes)
-
-
-def _libm(f: Function, name: str, args: list[str], lanes: int) -> str:
-    """Call libm for each lane; `nobuiltin` keeps LLVM from knowing better what, say, pow(x, 2) is."""
-    f.module.declare(f"double @{name}({', '.join('double' for _ in args)}) nounwind willreturn memory(none)")
-    f.module.thorough = True  # or calls would stay in loops that they do not vary in
-    kind = types.vector("double", lanes)
-    total = "poison"
-    for k in range(max(1, lanes)):
-        each = [f.put(f"extractelement {kind} {a}, i64 {k}") if lanes else a for a in args]
-        one = f.put(f"call double @{name}({', '.join(f'double {a}' for a in each)}) nobuiltin")
-        if not lanes:
-            return one
-        total = f.put(f"insertelement {kind} {total}, double {one}, i64 {k}")
-    return total

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 from stax import dtypes
 from stax.backends.triton.value import ATOM, TIGHT, Value, atom, inside
 from stax.errors import InternalError
-from stax.expr import intrinsics
 from stax.expr.nodes import BinaryOp, Call, Expr, Fn
 
 if TYPE_CHECKING:
     from stax.backends.triton.expr import Expressions
 
-_OWN = frozenset({Fn.EXP, Fn.EXP2, Fn.LOG, Fn.LOG2, Fn.SIN, Fn.COS, Fn.ERF})
 _SUB, _MUL = TIGHT[BinaryOp.SUB], TIGHT[BinaryOp.MUL]
 
 
@@ -77,9 +75,6 @@ def _call(to: Expressions, node: Call, pairs: list[tuple[Expr, Value]]) -> Value
             return Value(f"(({a.text} * {b.text}) >> {dtype.bits}).to({to.type_of(dtype)})", ATOM, a.have | b.have)
         case Fn.MUL_HIGH:
             return to.called(to.use("signed_high_of_product" if dtype.is_signed else "high_of_product"), *pairs)
-        case _ if fn in intrinsics.LIBM:
-            name = intrinsics.LIBM[fn]
-            return to.called(f"tl.{name}" if fn in _OWN else f"libdevice.{name}", *pairs)
         case _:
             raise InternalError(f"`{fn.value}` of {source} is no primitive")
 
