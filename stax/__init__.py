@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from stax import errors as errors
+from stax.dtypes import bfloat16 as bfloat16
 from stax.dtypes import bool_ as bool_
 from stax.dtypes import float16 as float16
 from stax.dtypes import float32 as float32

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -35,8 +37,24 @@ class DType:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's type; `np.dtype(sx.uint8)` finds it here."""
-        return np.dtype("int64" if self.name == "index" else self.name)
+        """NumPy's type; `np.dtype(sx.uint8)` finds it here. That of bfloat16 is of ml_dtypes, or uint16 without it."""
+        return _bfloat16() if self.name == "bfloat16" else np.dtype("int64" if self.name == "index" else self.name)
+
+    @property
+    def computed(self) -> np.dtype[Any]:
+        """The type in which NumPy computes with it: float32 for bfloat16, which has no other."""
+        return np.dtype(np.float32) if self.name == "bfloat16" else self.dtype
+
+    @property
+    def is_half(self) -> bool:
+        """Whether this is a float of 16 bits: kept in memory, and computed with in float32."""
+        return self.kind is Kind.FLOAT and self.bits == 16
+
+    def fits(self, array: np.dtype[Any]) -> bool:
+        """Return whether arrays of NumPy's type `array` hold it: for bfloat16, those of its bits too."""
+        if self.name == "bfloat16":
+            return array == np.uint16 or array.name == "bfloat16"
+        return array == self.dtype
 
     @property
     def size_bytes(self) -> int:
@@ -75,18 +93,21 @@ class DType:
 
     def __call__(self, value: Any) -> Any:
         """Return `value` as a NumPy scalar of this type, which is strong in expressions."""
+        if self.name == "bfloat16" and self.dtype == np.uint16:
+            raise TypeError("NumPy has no bfloat16 without the package ml_dtypes; sx.cast(..., sx.bfloat16) makes one")
         return self.dtype.type(value)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):
             return self.name == other.name
         try:
-            return bool(self.dtype == np.dtype(other)) if other is not None else False  # type: ignore[call-overload]
+            found = np.dtype(other) if other is not None else None  # type: ignore[call-overload]
         except TypeError:
             return False
+        return found is not None and (found.name == self.name if self.name == "bfloat16" else bool(self.dtype == found))
 
     def __hash__(self) -> int:
-        return hash(self.dtype)
+        return hash(self.name) if self.name == "bfloat16" and self.dtype == np.uint16 else hash(self.dtype)
 
     def __repr__(self) -> str:
         return self.name
@@ -102,13 +123,22 @@ int16 = DType("int16", Kind.INT, 16)
 int32 = DType("int32", Kind.INT, 32)
 int64 = DType("int64", Kind.INT, 64)
 float16 = DType("float16", Kind.FLOAT, 16)
+bfloat16 = DType("bfloat16", Kind.FLOAT, 16)
 float32 = DType("float32", Kind.FLOAT, 32)
 float64 = DType("float64", Kind.FLOAT, 64)
 index = DType("index", Kind.INT, 64)
 
-NUMBERS = (uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, float32, float64)
+NUMBERS = (uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64)
 ALL = (bool_, *NUMBERS)
 _BY_NAME = {t.name: t for t in ALL}
+
+
+@cache
+def _bfloat16() -> np.dtype[Any]:
+    try:
+        return np.dtype(import_module("ml_dtypes").bfloat16)
+    except ImportError:
+        return np.dtype(np.uint16)
 
 
 def as_dtype(value: Any) -> DType:
@@ -118,6 +148,8 @@ def as_dtype(value: Any) -> DType:
     """
     if isinstance(value, DType):
         return value
+    if isinstance(value, str) and value == "bfloat16":
+        return bfloat16
     found = np.dtype(value)
     if found.name not in _BY_NAME or not found.isnative:
         raise TypeError(f"stax has no scalar type for {value!r}")

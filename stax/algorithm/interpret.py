@@ -22,6 +22,7 @@ from stax.algorithm.conditions import Part, affine_parts
 from stax.algorithm.nodes import Func, Pipeline, Range
 from stax.dtypes import DType
 from stax.errors import InternalError
+from stax.expr import bfloat16
 from stax.expr.evaluate import constant, evaluate, primitive
 from stax.expr.nodes import Binary, BinaryOp, Const, Expr, Param, Read, Select, Size, Var
 from stax.expr.walk import children, postorder, reads
@@ -52,7 +53,9 @@ def interpret(
     with np.errstate(all="ignore"):
         run = _Run(pipeline, arrays, scalars, boxes, sizes or {}, watch)
         run.pipeline()
-        return {name: tuple(run.stored[name].parts) for name in pipeline.outputs}
+        return {
+            name: tuple(map(_given, run.stored[name].parts, pipeline.func(name).dtypes)) for name in pipeline.outputs
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,11 +122,11 @@ class _Run:
         self.stored: dict[str, _Stored] = {}
         for item in pipeline.inputs:
             array = np.asarray(arrays[item.name])
-            if array.dtype != item.dtype.dtype or array.ndim != len(item.dims):
+            if not item.dtype.fits(array.dtype) or array.ndim != len(item.dims):
                 raise InternalError(f"`{item.name}` is {array.dtype} of rank {array.ndim}")
-            self.stored[item.name] = _Stored([array], (0,) * array.ndim)
+            self.stored[item.name] = _Stored([_computed(array, item.dtype)], (0,) * array.ndim)
         for table in pipeline.tables:
-            self.stored[table.name] = _Stored([table.array], (0,) * table.array.ndim)
+            self.stored[table.name] = _Stored([_computed(table.array, table.dtype)], (0,) * table.array.ndim)
         self.scalars = {s.name: constant(Const(s.dtype, scalars[s.name])) for s in pipeline.scalars}
 
     def pipeline(self) -> None:
@@ -221,7 +224,7 @@ class _Run:
         if self.watch is not None:
             self.watch.realized(func.name, tuple(box))
         shape = tuple(max(0, hi - lo + 1) for lo, hi in box)
-        parts = [np.full(shape, _poison(dtype), dtype.dtype) for dtype in func.dtypes]
+        parts = [np.full(shape, _poison(dtype), dtype.computed) for dtype in func.dtypes]
         there: Mask = None
         if func.where is not None:
             rank = len(box)
@@ -423,7 +426,7 @@ class _Batch:
         if any(np.any(mask & ((i < 0) | (i >= n))) for i, n in zip(at, array.shape, strict=True)):
             self.outside(node, index, mask)
         shape = np.broadcast_shapes(mask.shape, *(i.shape for i in at))
-        poison = np.full(shape, _poison(node.dtype), node.dtype.dtype)
+        poison = np.full(shape, _poison(node.dtype), node.dtype.computed)
         if array.size == 0:
             return poison
         near = tuple(np.clip(i, 0, n - 1) for i, n in zip(at, array.shape, strict=True))
@@ -484,7 +487,7 @@ class _Batch:
             if not isinstance(i, slice) and _leaves(np.asarray(i), n):
                 raise InternalError(f"`{stage.func.name}` writes outside its box", [(stage.func.span, "defined here")])
         for part, value, dtype in zip(kept.parts, parts, stage.func.dtypes, strict=True):
-            if value.dtype != dtype.dtype:
+            if value.dtype != dtype.computed:
                 raise InternalError(f"`{stage.func.name}` of {dtype} is given {value.dtype}")
             part[key] = value
         if self.up.watch is not None:
@@ -609,6 +612,14 @@ def _join(needed: dict[int, Mask], node: Expr, mask: Mask) -> None:
         old = needed[id(node)]
         mask = None if old is None or mask is None else old | mask
     needed[id(node)] = mask
+
+
+def _computed(array: Array, dtype: DType) -> Array:
+    return bfloat16.values_of(array) if dtype.name == "bfloat16" else array
+
+
+def _given(part: Array, dtype: DType) -> Array:
+    return bfloat16.bits_of(part).view(dtype.dtype) if dtype.name == "bfloat16" else part
 
 
 def _poison(dtype: DType) -> Any:

@@ -96,7 +96,7 @@ class _Check:
         for node in postorder(roots):
             if not self._node(node, names, reader):
                 self.that(False, where, f"has an ill-formed `{show(node, 60)}`")
-            self.that(node.dtype.name != "float16" or _stores(node), where, "computes in float16")
+            self.that(not node.dtype.is_half or _stores(node), where, f"computes in {node.dtype}")
 
     def _node(self, node: Expr, names: frozenset[str], reader: Func | None) -> bool:
         dtype = node.dtype

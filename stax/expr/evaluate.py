@@ -8,8 +8,9 @@ What NumPy leaves open or does otherwise is fixed here (LANGUAGE 1.4, 1.5, 1.8),
 - `a % b` of floats is `m = fmod(a, b)` (exact), then `m + b` where `m != 0` and `(m < 0) != (b < 0)`, and a zero of b's
   sign where `m == 0`. `a // b` is `a / b` where `b == 0`; else `q = (a - m) / b` of that first m, less 1 where m was
   moved, then `f = floor(q)`, plus 1 where `q - f > 0.5`; where `q == 0`, a zero of the sign of `a / b`. As in NumPy.
-- A float becomes an integer by truncation, saturating, NaN giving 0. An integer becomes a float16 through float32.
-- Arithmetic of float16 is done in float32 and rounded once, a whole `//`, `%` or fma being one operation.
+- A float becomes an integer by truncation, saturating, NaN giving 0. An integer becomes a half through float32.
+- Arithmetic of float16 and bfloat16 is done in float32 and rounded once, a whole `//`, `%` or fma being one operation.
+  Values of bfloat16 are float32 arrays here.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 
 from stax.dtypes import DType
 from stax.errors import InternalError
-from stax.expr import intrinsics
+from stax.expr import bfloat16, intrinsics
 from stax.expr.fma import fma
 from stax.expr.nodes import (
     COMPARES,
@@ -98,7 +99,11 @@ def constant(node: Const) -> Array:
         wrapped = int(node.value) & ((1 << node.dtype.bits) - 1)
         return np.array(wrapped, f"u{node.dtype.size_bytes}").view(node.dtype.dtype)
     with np.errstate(all="ignore"):
-        return np.array(node.value).astype(node.dtype.dtype)
+        return (
+            convert(np.array(float(node.value)), node.dtype)
+            if node.dtype.is_half
+            else np.array(node.value).astype(node.dtype.dtype)
+        )
 
 
 def _value(node: Pure, args: list[Array]) -> Array:
@@ -111,8 +116,10 @@ def _value(node: Pure, args: list[Array]) -> Array:
             return np.where(args[0], args[1], args[2])
         case Cast(dtype=dtype):
             return convert(args[0], dtype)
-        case Bitcast(dtype=dtype):
-            return np.ascontiguousarray(args[0]).view(dtype.dtype).reshape(np.shape(args[0]))
+        case Bitcast(dtype=dtype, value=value):
+            bits = np.ascontiguousarray(args[0] if value.dtype.name != "bfloat16" else bfloat16.bits_of(args[0]))
+            found = bfloat16.values_of(bits) if dtype.name == "bfloat16" else bits.view(dtype.dtype)
+            return found.reshape(np.shape(args[0]))
         case Call():
             return _call(node, args)
         case _:
@@ -141,7 +148,7 @@ def _binary(op: BinaryOp, a: Array, b: Array, dtype: DType) -> Array:
     if dtype.is_float:
         if dtype.bits > 16 or op in (BinaryOp.MIN, BinaryOp.MAX):
             return _float(op, a, b)
-        return _float(op, a.astype(np.float32), b.astype(np.float32)).astype(np.float16)
+        return convert(_float(op, a.astype(np.float32), b.astype(np.float32)), dtype)
     return _integer(op, a, b)
 
 
@@ -250,6 +257,8 @@ def _floor_divide(a: Array, b: Array) -> Array:
 
 def convert(a: Array, dtype: DType) -> Array:
     """Return `a` as `dtype`, by the rules of Cast."""
+    if dtype.name == "bfloat16":
+        return bfloat16.rounded(a)
     target = dtype.dtype
     if a.dtype == target:
         return a
@@ -279,9 +288,9 @@ def _call(node: Call, args: list[Array]) -> Array:
                 step_args = [values[id(child)] for child in children(step)]
                 values[id(step)] = constant(step) if isinstance(step, Const) else primitive(step, step_args)
         return values[id(body[-1])]
-    if node.dtype.name == "float16" and node.fn in (Fn.SQRT, Fn.FMA):
+    if node.dtype.is_half and node.fn in (Fn.SQRT, Fn.FMA):
         wide = [arg.astype(np.float32) for arg in args]
-        return (np.sqrt(wide[0]) if node.fn is Fn.SQRT else fma(*wide)).astype(np.float16)
+        return convert(np.sqrt(wide[0]) if node.fn is Fn.SQRT else fma(*wide), node.dtype)
     match node.fn:
         case Fn.FMA:
             return fma(*args)
@@ -365,7 +374,7 @@ def _edge(a: Array, dtype: DType) -> Array:
 def _absolute_difference(a: Array, b: Array, dtype: DType) -> Array:
     if dtype.is_float:
         wide = np.float32 if dtype.bits == 16 else dtype.dtype
-        return np.abs(a.astype(wide) - b.astype(wide)).astype(dtype.dtype)
+        return convert(np.abs(a.astype(wide) - b.astype(wide)), dtype)
     return np.asarray(np.maximum(a, b) - np.minimum(a, b)).view(f"u{a.dtype.itemsize}").astype(dtype.dtype)
 
 

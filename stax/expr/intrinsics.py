@@ -2,8 +2,8 @@
 
 Functions become arithmetic that vectorises and calls nothing. Of float32, `exp log sin cos tanh erf sigmoid` end in
 float32, with fused multiply-adds; the others run in float64 and are rounded once. All are within 1.5 ulp (`pow` 2) of
-the true value for every argument, subnormal, huge and special ones included. float16 functions are those of float32,
-rounded; those of float64 are in `double`.
+the true value for every argument, subnormal, huge and special ones included. Functions of float16 and bfloat16 are
+those of float32, rounded; those of float64 are in `double`.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def expand(call: Call) -> Expr:
     if call.fn in (Fn.ISINF, Fn.ISFINITE, Fn.SIGN):
         return _PLAIN[call.fn](args[0]).expr
     match call.dtype.name:
-        case "float16":
-            return _call(call.fn, *(arg.to(dtypes.float32) for arg in args)).to(dtypes.float16).expr
+        case "float16" | "bfloat16":
+            return _call(call.fn, *(arg.to(dtypes.float32) for arg in args)).to(call.dtype).expr
         case "float32" | "float64":
             return _call(call.fn, *args).expr
         case _:

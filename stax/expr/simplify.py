@@ -300,8 +300,8 @@ def _cast(node: Cast) -> Expr:
 def _keeps_values(source: DType, target: DType) -> bool:
     """Return whether every value of `source` is one of `target`."""
     if source.is_float:
-        return target.is_float and target.bits >= source.bits
+        return target.is_float and (target.bits > source.bits or target.name == source.name)
     if target.is_float:
-        digits = {16: 11, 32: 24, 64: 53}[target.bits]
+        digits = 8 if target.name == "bfloat16" else {16: 11, 32: 24, 64: 53}[target.bits]
         return max(source.high, -source.low) <= 1 << digits
     return not target.is_bool and target.low <= source.low and source.high <= target.high

@@ -113,15 +113,20 @@ def _converted(found: ValueRange, source: DType, dtype: DType) -> ValueRange | N
         ends = [e if math.isinf(e) else math.trunc(e) for e in found]
         return _hull((min(max(ends[0], lo), hi), min(max(ends[1], lo), hi)), (0, 0))
     if dtype.is_float and dtype.bits < 64 and _finite(found):
-        slack = 2.0 ** (-10 if dtype.bits == 16 else -23)
+        slack = _slack(dtype)
         return (found[0] - abs(found[0]) * slack, found[1] + abs(found[1]) * slack)
     return found
+
+
+def _slack(dtype: DType) -> float:
+    """Return by how much of its size rounding may move a float."""
+    return 2.0 ** (-7 if dtype.name == "bfloat16" else -10 if dtype.is_half else -23)
 
 
 def _combined(op: BinaryOp, a: ValueRange, b: ValueRange, dtype: DType) -> ValueRange | None:
     if dtype.is_bool:
         return (0, 1)
-    slack = 0.0 if not dtype.is_float else 2.0 ** (-10 if dtype.bits == 16 else -23)
+    slack = _slack(dtype) if dtype.is_float else 0.0
     match op:
         case BinaryOp.MIN:
             return (min(a[0], b[0]), min(a[1], b[1]))

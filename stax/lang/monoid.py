@@ -70,7 +70,7 @@ class Monoid:
             refuse(f"Monoid `{self.name}` has {len(self._identity)} parts, and is given {len(given)}")
         values = elements_of(tuple(value_of(v) for v in given))
         types = tuple(v.dtype for v in values)
-        inner = tuple(dtypes.float32 if t == dtypes.float16 else t for t in types)
+        inner = tuple(dtypes.float32 if t.is_half else t for t in types)
         self._test(inner)
         elements = tuple(_typed(v, t) for v, t in zip(values, inner, strict=True))
         made = Reduction(self.name, elements, domain, inner, self._start(inner), self._combined, name)

@@ -28,7 +28,7 @@ def join(types: Iterable[DType]) -> DType:
         elif strong is None or strong.name == t.name:
             strong = t
         else:
-            strong = dtypes.as_dtype(np.promote_types(strong.dtype, t.dtype))
+            strong = _promoted(strong, t)
     if strong is None:
         assert weak is not None
         return weak
@@ -39,6 +39,17 @@ def join(types: Iterable[DType]) -> DType:
     if strong.is_bool:
         return dtypes.int64
     return strong if weak is LITERAL else dtypes.as_dtype(np.promote_types(strong.dtype, np.int64))
+
+
+def _promoted(a: DType, b: DType) -> DType:
+    """Return the type that holds both: bfloat16 meets others as float16 does, and float16 in float32."""
+    if dtypes.bfloat16.name not in (a.name, b.name):
+        return dtypes.as_dtype(np.promote_types(a.dtype, b.dtype))
+    other = b if a.name == dtypes.bfloat16.name else a
+    if other.is_half:
+        return dtypes.float32
+    found = dtypes.as_dtype(np.promote_types(np.float16, other.dtype))
+    return dtypes.bfloat16 if found.is_half else found
 
 
 def fits(value: float, dtype: DType) -> bool:
@@ -81,7 +92,9 @@ def converts(value: Expr, dtype: DType) -> bool:
         if isinstance(value, Const) and not fits(value.value, dtype):
             does_not_fit(value.value, dtype)
         return True
-    return bool(np.can_cast(settled(value.dtype).dtype, dtype.dtype, "same_kind"))
+    kinds = (dtypes.float16 if t.is_half else t for t in (settled(value.dtype), dtype))
+    source, target = (t.dtype for t in kinds)
+    return bool(np.can_cast(source, target, "same_kind"))
 
 
 def index_of(node: Expr, what: str) -> Expr:

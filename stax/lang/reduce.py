@@ -169,7 +169,7 @@ def _folded(op: str, combine: BinaryOp, e: object, over: RDom, dtype: Any, name:
     domain, value = domain_of(over), value_of(e)
     (value,) = elements_of((value,))
     result = _sum_type(value.dtype) if dtype is None else scalar_type(dtype)
-    inner = dtypes.float32 if result == dtypes.float16 else result
+    inner = dtypes.float32 if result.is_half else result
     element = _as(value, inner)
     made = Reduction(
         op, (element,), domain, (inner,), (value_of(initial),),
@@ -240,7 +240,7 @@ def _mean_types(dtype: DType, asked: Any) -> tuple[DType, DType]:
     result = scalar_type(asked) if asked is not None else dtype if dtype.is_float else dtypes.float64
     if not result.is_float:
         refuse(f"a mean of type {result}", hint="cast the result")
-    return result, dtypes.float32 if result == dtypes.float16 else result
+    return result, dtypes.float32 if result.is_half else result
 
 
 def _count(domain: RDom, dtype: DType) -> Value:

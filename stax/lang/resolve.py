@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from stax import dtypes
 from stax.dtypes import DType
 from stax.expr import build, nodes
+from stax.expr.evaluate import constant as evaluated
 from stax.expr.nodes import Binary, BinaryOp, Call, Cast, Const, Expr, Read, Select, Unary
 from stax.expr.walk import children
 from stax.lang.promote import does_not_fit, fits
@@ -174,8 +173,7 @@ def _is_zero(node: Expr) -> bool:
 def constant(value: float | bool, dtype: DType) -> Expr:
     """Return a Python number as a constant of `dtype`, rounded to it."""
     if dtype.is_float:
-        with np.errstate(over="ignore"):
-            return Const(dtype, float(dtype.dtype.type(value)))
+        return Const(dtype, float(evaluated(Const(dtype, value))))
     if dtype.is_integer and not fits(value, dtype):
         does_not_fit(value, dtype)
     return Const(dtype, bool(value) if dtype.is_bool else int(value))

@@ -17,7 +17,7 @@ import numpy as np
 
 from stax import dtypes
 from stax.dtypes import DType, Kind
-from stax.errors import DefinitionError, Place, UnsupportedError, UserError
+from stax.errors import DefinitionError, Place, UserError
 from stax.expr.nodes import Cast, Const, Expr, Param, Read, Size, Var
 from stax.expr.walk import rewrite
 from stax.source import here
@@ -82,8 +82,6 @@ def settled(dtype: DType) -> DType:
 
 def scalar_type(value: Any) -> DType:
     """Return the stax type that a user's `value` names, or refuse it."""
-    if getattr(value, "__name__", str(value)) == "bfloat16":
-        refuse("bfloat16 is not supported yet", kind=UnsupportedError, hint="float32 holds all its values")
     try:
         found = dtypes.as_dtype(value)
     except TypeError:
@@ -113,7 +111,8 @@ def readable(node: Expr) -> Expr:
 def of_number(value: bool | int | float | np.generic) -> Const:
     """Return a constant: weak for Python's numbers, strong for NumPy's and for bools."""
     if isinstance(value, np.generic):
-        return Const(scalar_type(value.dtype), value.item())
+        found = scalar_type(value.dtype)
+        return Const(found, float(value) if found.is_half else value.item())  # pyright: ignore[reportArgumentType]
     if isinstance(value, bool):
         return Const(dtypes.bool_, value)
     return Const(LITERAL, value) if isinstance(value, int) else Const(REAL, value)

@@ -22,7 +22,7 @@ import numpy as np
 
 from stax.dtypes import DType
 from stax.errors import InternalError
-from stax.expr import evaluate
+from stax.expr import bfloat16, evaluate
 from stax.expr.build import identity
 from stax.expr.nodes import (
     COMPARES,
@@ -47,7 +47,7 @@ from stax.expr.nodes import (
 from stax.expr.walk import children, names, postorder
 from stax.expr.watch import Watch
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Program, Stmt, Store, Timed
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Program, Role, Stmt, Store, Timed
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -79,11 +79,12 @@ def interpret(
     machine = _Machine(program, arrays, scalars, sizes, watch)
     with np.errstate(all="ignore"):
         machine.block(program.body, _Lanes(1, {}))
+        machine.finish(program, arrays)
 
 
 def poison(dtype: DType) -> Any:
     """Return a value that no right program reads, as a NumPy scalar."""
-    return dtype(np.nan) if dtype.is_float else dtype(True) if dtype.is_bool else dtype(dtype.high - 2)
+    return dtype.computed.type(np.nan) if dtype.is_float else dtype(True) if dtype.is_bool else dtype(dtype.high - 2)
 
 
 @dataclass(slots=True)
@@ -159,11 +160,19 @@ class _Machine:
         for buffer in program.buffers:
             array = arrays[buffer.name]
             wanted = tuple(int(n[0]) for n in self._values(buffer.name, buffer.shape, _Lanes(1, {})))
-            if array.shape != wanted or array.dtype != buffer.dtype.dtype:
+            if array.shape != wanted or not buffer.dtype.fits(array.dtype):
                 raise InternalError(
                     f"`{buffer.name}` is {buffer.dtype} of shape {wanted}, given {array.dtype} of shape {array.shape}"
                 )
+            array = bfloat16.values_of(array) if buffer.dtype.name == "bfloat16" else array
             self._arrays[buffer.name] = array if array.ndim else array.reshape(1)
+
+    def finish(self, program: Program, arrays: Mapping[str, Array]) -> None:
+        """Write out what is computed with in another type than it has in memory."""
+        for buffer in program.buffers:
+            if buffer.role is Role.OUTPUT and buffer.dtype.name == "bfloat16":
+                array = arrays[buffer.name]
+                array.view(np.uint16)[...] = bfloat16.bits_of(self._arrays[buffer.name]).reshape(array.shape)
 
     def block(self, block: Block, lanes: _Lanes) -> None:
         for k, stmt in enumerate(block.stmts):
@@ -385,7 +394,7 @@ class _Machine:
         if on is None:
             value = array[where]
         else:
-            other = poison(node.dtype) if node.other is None else node.dtype(node.other.value)
+            other = poison(node.dtype) if node.other is None else evaluate.constant(node.other)
             value = np.where(on, array[where], other) if on.any() else np.full((1, *shape), other)
         value = value if value.shape[1:] == shape else np.broadcast_to(value, (len(value), *shape))
         if self._watcher is not None:

@@ -310,7 +310,7 @@ def constant(value: float | bool, dtype: DType) -> str:
     """
     if dtype.is_bool:
         return str(bool(value))
-    return str(dtype(value)) if dtype.is_float else str(int(value))
+    return str(dtype.computed.type(value)) if dtype.is_float else str(int(value))
 
 
 def _all(mask: Sequence[str]) -> str:

@@ -22,6 +22,8 @@ from stax.algorithm.positions import LARGEST_POSITION
 from stax.backends.artifact import Facts
 from stax.dtypes import DType
 from stax.errors import ArgumentError, BoundsError, DeviceError, StaxError
+from stax.expr.evaluate import constant
+from stax.expr.nodes import Const
 from stax.loops.walk import MOST_CHANNELS
 from stax.runtime.formula import Number, formula
 from stax.runtime.signature import Check, CheckKind, Output, Signature
@@ -378,7 +380,7 @@ def address(array: Array) -> int:
 
 def _input(one: Input, value: Any) -> Array:
     array = value if type(value) is np.ndarray else _view(value, f"`{one.name}`")
-    if array.dtype != one.dtype.dtype:
+    if not one.dtype.fits(array.dtype):
         raise _wrong_type(f"`{one.name}`", array, one.dtype, one)
     if array.ndim != len(one.dims):
         raise ArgumentError(
@@ -392,7 +394,7 @@ def _input(one: Input, value: Any) -> Array:
 def _output(one: Output, name: str, dtype: DType, value: Any) -> Array:
     words = f"the array for output `{name}`"
     array = value if type(value) is np.ndarray else _view(value, words, writing=True)
-    if array.dtype != dtype.dtype:
+    if not dtype.fits(array.dtype):
         raise _wrong_type(words, array, dtype, one)
     if array.ndim != len(one.shape):
         raise ArgumentError(
@@ -513,7 +515,7 @@ def _number(one: Scalar, value: Any) -> Number:
 def _rounded(one: Scalar, value: float) -> float:
     try:
         with np.errstate(all="ignore"):
-            number = float(one.dtype.dtype.type(value))
+            number = float(constant(Const(one.dtype, value)))
     except OverflowError:
         number = math.inf
     if math.isinf(number) and not (isinstance(value, float | np.floating) and math.isinf(value)):

@@ -9,9 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
+import numpy as np
+
 from stax.backends.artifact import OUT_OF_MEMORY, Artifact, Facts, Slot, SlotKind
 from stax.dtypes import DType
 from stax.errors import ArgumentError, BackendError, DeviceError, InternalError, UnsupportedError
+from stax.expr import bfloat16
 from stax.loops.nodes import Program
 from stax.runtime.arguments import Arguments, Bound, address, facts_of
 from stax.runtime.fallback import Runner, interpreted
@@ -275,6 +278,8 @@ def _bits(value: float, dtype: DType | None) -> int:
     """Return a word whose low bytes are `value` as `dtype`; without one, an int64."""
     if dtype is None or not dtype.is_float:
         return int(value)
+    if dtype.name == "bfloat16":
+        return int(bfloat16.bits_of(np.array(float(value))))
     word = struct.pack({16: "<e", 32: "<f", 64: "<d"}[dtype.bits], value)
     return int.from_bytes(word, "little")
 

@@ -21,6 +21,7 @@ from stax.backends.artifact import Artifact, Facts
 from stax.backends.llvm.build import artifact
 from stax.bounds.infer import Regions, infer
 from stax.compiler import host, signature
+from stax.dtypes import as_dtype
 from stax.errors import InternalError, RunError, StaxError, UserError
 from stax.expr.evaluate import evaluate
 from stax.expr.nodes import Expr, Param, Size
@@ -198,7 +199,7 @@ def difference(got: np.ndarray, want: np.ndarray) -> str | None:
     """Return the first place where two arrays differ to the bit, any NaN being any other."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{got.dtype}{got.shape} is not {want.dtype}{want.shape}"
-    if got.dtype.kind == "f":
+    if as_dtype(got.dtype).is_float:
         bits = f"u{got.dtype.itemsize}"
         a, b = (np.ascontiguousarray(v).reshape(v.shape) for v in (got, want))
         same = (a.view(bits) == b.view(bits)) | (np.isnan(a) & np.isnan(b))

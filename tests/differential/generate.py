@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 INTS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
-FLOATS = ("float16", "float32", "float64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
 NUMBERS = (*INTS, *FLOATS)
 ALL = ("bool", *NUMBERS)
 DIMS = ("z", "y", "x")

@@ -7,16 +7,18 @@ from random import Random
 
 import numpy as np
 
+from stax.dtypes import as_dtype
+
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-40, 65504.0, 2.5, -2.5)
 
 
 def numbers(rng: Random, dtype: str, count: int) -> np.ndarray:
     """Return `count` values: small ones, all there are, or special ones."""
     made = np.random.default_rng(rng.randrange(2**32))
-    kind = np.dtype(dtype)
+    kind = as_dtype(dtype).dtype
     if kind.kind == "b":
         return made.integers(0, 2, count).astype(bool)
-    if kind.kind == "f":
+    if as_dtype(dtype).is_float:
         found = made.uniform(-4, 4, count)
         if rng.random() < 0.3:
             found = np.rint(found)
@@ -59,7 +61,7 @@ def place(rng: Random, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         rng.shuffle(order)
     steps = [rng.choice((1, 1, 2, 3)) if rng.random() < 0.4 else 1 for _ in shape]
     backwards = [rng.random() < 0.25 for _ in shape]
-    kind = np.dtype(dtype)
+    kind = as_dtype(dtype).dtype
     big = [shape[d] * steps[d] + (1 if rng.random() < 0.2 else 0) for d in order]
     shift = rng.choice((0, 0, 1, kind.itemsize)) if rng.random() < 0.5 else 0
     memory = np.zeros(math.prod(big) * kind.itemsize + 16, np.uint8)

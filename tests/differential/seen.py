@@ -76,7 +76,7 @@ def words_drawn(drawn: Drawn) -> set[str]:
                 kind = "bool" if t == "bool" else "float" if t.startswith("float") else "integer"
                 found.add(f"{kind} {ops[part.strip()]}")
         if term.parts and term.parts[0] in ("sx.minimum(", "sx.maximum("):
-            kind = "float" if term.dtype.startswith("float") else "integer"
+            kind = "float" if "float" in term.dtype else "integer"
             found.add(f"{kind} {str(term.parts[0])[3:6]}")
     return found
 
@@ -168,7 +168,7 @@ def _of_type(node: Expr, text: _Text) -> Iterator[str]:
 
 def _kind(node: Expr) -> str:
     t = node.dtype
-    return "half" if t.name == "float16" else "bool" if t.is_bool else t.kind.name.lower()
+    return "half" if t.is_half else "bool" if t.is_bool else t.kind.name.lower()
 
 
 def _of_pipeline(drawn: Drawn, pipeline: Pipeline) -> Iterator[str]:

@@ -810,18 +810,6 @@ DefinitionError: stax has no scalar type for <class 'numpy.complex64'>
   hint: types are sx.uint8, sx.float32, ... or NumPy's""",
     ),
     (
-        "bfloat16",
-        r"""
-sx.Input("a", "bfloat16", 1)
-""",
-        r"""
-UnsupportedError: bfloat16 is not supported yet
-  program.py:1
-     1 | sx.Input("a", "bfloat16", 1)
-       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ here
-  hint: float32 holds all its values""",
-    ),
-    (
         "a Monoid that is not associative",
         r"""
 a = sx.Input("a", sx.int32, 1)

@@ -1,7 +1,7 @@
 """Conversions: integers wrap, floats saturate on their way to integers, halves round once.
 
-float16 is kept as its bits. Where the processor has no instructions for it, both directions are spelled out in
-integers, since LLVM would call functions that nobody brings.
+float16 and bfloat16 are kept as their bits. Where the processor has no instructions for float16, both directions are
+spelled out in integers, since LLVM would call functions that nobody brings; for bfloat16 they always are.
 """
 
 from __future__ import annotations
@@ -75,10 +75,11 @@ def _saturated(f: Function, a: str, source: DType, dtype: DType, lanes: int) -> 
 
 def _between_floats(f: Function, a: str, source: DType, dtype: DType, lanes: int) -> str:
     if source.bits == 16:
-        single = _from_half(f, a, lanes)
+        single = _from_bfloat(f, a, lanes) if source.name == "bfloat16" else _from_half(f, a, lanes)
         return single if dtype.bits == 32 else _between_floats(f, single, dtypes.float32, dtype, lanes)
     if dtype.bits == 16:
-        return _to_half(f, a if source.bits == 32 else _to_odd(f, a, lanes), lanes)
+        single = a if source.bits == 32 else _to_odd(f, a, lanes)
+        return _to_bfloat(f, single, lanes) if dtype.name == "bfloat16" else _to_half(f, single, lanes)
     word = "fpext" if dtype.bits > source.bits else "fptrunc"
     return f.put(f"{word} {types.value(source, lanes)} {a} to {types.value(dtype, lanes)}")
 
@@ -121,6 +122,25 @@ def _from_half(f: Function, a: str, lanes: int) -> str:
     finite = f.put(f"bitcast {kind} {scaled} to {bits}")
     chosen = f.put(f"select {types.vector('i1', lanes)} {special}, {bits} {raised}, {bits} {finite}")
     return f.put(f"bitcast {bits} {f.put(f'or {bits} {chosen}, {sign}')} to {kind}")
+
+
+def _from_bfloat(f: Function, a: str, lanes: int) -> str:
+    short, kind, bits = (types.vector(t, lanes) for t in ("i16", "float", "i32"))
+    wide = f.put(f"shl {bits} {f.put(f'zext {short} {a} to {bits}')}, {types.splat('16', 'i32', lanes)}")
+    return f.put(f"bitcast {bits} {wide} to {kind}")
+
+
+def _to_bfloat(f: Function, a: str, lanes: int) -> str:
+    """Return float32 `a` rounded to nearest, ties to even; a NaN stays one, and quiet."""
+    short, kind, bits, flag = (types.vector(t, lanes) for t in ("i16", "float", "i32", "i1"))
+    pattern = f.put(f"bitcast {kind} {a} to {bits}")
+    high = f.put(f"lshr {bits} {pattern}, {types.splat('16', 'i32', lanes)}")
+    odd = f.put(f"and {bits} {high}, {types.splat('1', 'i32', lanes)}")
+    most = f.put(f"add {bits} {odd}, {types.splat(str(0x7FFF), 'i32', lanes)}")
+    near = f.put(f"lshr {bits} {f.put(f'add {bits} {pattern}, {most}')}, {types.splat('16', 'i32', lanes)}")
+    quiet = f.put(f"or {bits} {high}, {types.splat('64', 'i32', lanes)}")
+    is_nan = f.put(f"fcmp uno {kind} {a}, {a}")
+    return f.put(f"trunc {bits} {f.put(f'select {flag} {is_nan}, {bits} {quiet}, {bits} {near}')} to {short}")
 
 
 def _to_half(f: Function, a: str, lanes: int) -> str:

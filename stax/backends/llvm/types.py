@@ -1,7 +1,7 @@
 """LLVM's names of types and constants.
 
-A value has a dtype and a number of lanes, 0 for a scalar. A bool is i1 as a value and i8 in memory; float16 is i16 in
-both, so that only its conversions know of halves.
+A value has a dtype and a number of lanes, 0 for a scalar. A bool is i1 as a value and i8 in memory; float16 and
+bfloat16 are i16 in both, so that only their conversions know of halves.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 import struct
 
+import numpy as np
+
 from stax.dtypes import DType
+from stax.expr import bfloat16
 from stax.expr.build import wrap
 
 _FLOATS = {16: "i16", 32: "float", 64: "double"}
@@ -54,6 +57,8 @@ def literal(number: float | bool, dtype: DType) -> str:
         return "true" if number else "false"
     if not dtype.is_float:
         return str(wrap(int(number), dtype))
+    if dtype.name == "bfloat16":
+        return str(int(bfloat16.bits_of(np.array(float(number))).astype(np.int16)))
     rounded = dtype.dtype.type(number)
     if dtype.bits == 16:
         return str(struct.unpack("<h", rounded.tobytes())[0])

@@ -7,6 +7,7 @@ import math
 import re
 
 from stax.dtypes import DType
+from stax.errors import UnsupportedError
 from stax.expr.nodes import Axes, Axis
 
 _RESERVED = frozenset(
@@ -18,6 +19,8 @@ def type_name(dtype: DType, *, wide: bool) -> str:
     """Return the type of registers; positions have 32 bits unless `wide`."""
     if dtype.name == "index":
         return "tl.int64" if wide else "tl.int32"
+    if dtype.name == "bfloat16":
+        raise UnsupportedError("bfloat16 is not printed for Triton yet")
     return "tl.int1" if dtype.is_bool else f"tl.{dtype.name}"
 
 
