@@ -94,11 +94,18 @@ def profile(kernel: Kernel, /, *arrays: Any, threads: int | None = None, shape: 
         raise UnsupportedError("this kernel cannot be made again with clocks")
     clocked, names = kernel.build.timed()
     bound = Arguments(kernel.signature).bind(arrays, named, None, shape)
-    given = {name: bound.arrays[name] for name in (i.name for i in kernel.signature.inputs)} | dict(bound.scalars)
+    held = dict(kernel.signature.overwritten)
+
+    def given() -> dict[str, Any]:
+        """Return the arguments, those that are written over as copies."""
+        names = [i.name for i in kernel.signature.inputs]
+        arrays = {name: bound.arrays[held.get(name, name)] for name in names}
+        return {n: a.copy() if n in held else a for n, a in arrays.items()} | dict(bound.scalars)
+
     extents = [bound.sizes[o.name] for o in kernel.signature.outputs]
     shapes = (*extents, (len(names) + 1, 2))
-    plain = kernel.bind(shape=tuple(extents) if len(extents) > 1 else extents[0], threads=threads, **given)
-    timed = clocked.bind(shape=shapes, threads=threads, **given)
+    plain = kernel.bind(shape=tuple(extents) if len(extents) > 1 else extents[0], threads=threads, **given())
+    timed = clocked.bind(shape=shapes, threads=threads, **given())
     plain_s, _ = _fastest(plain)
     timed_s, times = _fastest(lambda: np.array(timed()[-1]))
     rate = timed_s / max(1, int(times[0, 0]))

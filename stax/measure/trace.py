@@ -121,8 +121,9 @@ def _of_kernel(kernel: Kernel, arrays: tuple[Any, ...], named: Mapping[str, Any]
         raise UnsupportedError("this kernel keeps no loops")
     bound = Arguments(kernel.signature).bind(arrays, named, None, shape)
     sizes = {(name, dim): n for name, extents in bound.sizes.items() for dim, n in enumerate(extents)}
+    copies = {buffer: bound.arrays[buffer].copy() for _, buffer in kernel.signature.overwritten}
     if not bound.empty:
-        interpret(kernel.build.program, bound.arrays, bound.scalars, sizes, seen)
+        interpret(kernel.build.program, {**bound.arrays, **copies}, bound.scalars, sizes, seen)
 
 
 def _by_name(program: Any, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:

@@ -127,3 +127,14 @@ def test_clocks_cost_nothing_where_they_are_not_asked_for() -> None:
 def test_naming_it_loads_no_compiler() -> None:
     code = "import sys, stax; stax.profile; stax.trace; print('llvmlite' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_an_array_that_the_kernel_writes_over_is_not_touched() -> None:
+    a, f = sx.Input("a", sx.int32, 1), sx.Func("f")
+    f[x] = a[x] * 2
+    s = sx.Schedule(f)
+    s[f].overwrite(a)
+    kernel, given = sx.compile(f, s, strict_native=True), np.arange(9, dtype=np.int32)
+    assert sx.profile(kernel, given).stage("f").written_bytes == 36
+    assert sx.trace(kernel, given).count("store", f) == 9
+    assert given.tolist() == list(range(9))
