@@ -15,6 +15,7 @@ from stax import dtypes
 from stax.dtypes import DType
 
 X = sx.Var("x")
+OWN = tuple(t for t in dtypes.ALL if t != dtypes.bfloat16)  # the types that are NumPy's own
 ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod]
 WORDS = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
 
@@ -29,7 +30,7 @@ def ones(dtype: DType) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize("op", [*ARITHMETIC, *WORDS], ids=lambda op: op.__name__)
 def test_two_types_meet_as_in_numpy(op: Callable[[Any, Any], Any]) -> None:
-    for a, b in itertools.product(dtypes.ALL, dtypes.ALL):
+    for a, b in itertools.product(OWN, OWN):
         try:
             wanted = op(ones(a), ones(b)).dtype
         except TypeError:
@@ -42,7 +43,7 @@ def test_two_types_meet_as_in_numpy(op: Callable[[Any, Any], Any]) -> None:
 @pytest.mark.parametrize("op", ARITHMETIC, ids=lambda op: op.__name__)
 @pytest.mark.parametrize("number", [1, 1.5])
 def test_python_numbers_are_weak(op: Callable[[Any, Any], Any], number: float) -> None:
-    for a in dtypes.ALL:
+    for a in OWN:
         try:
             wanted = op(ones(a), number).dtype
         except TypeError:
@@ -53,7 +54,7 @@ def test_python_numbers_are_weak(op: Callable[[Any, Any], Any], number: float) -
 
 @pytest.mark.parametrize("scalar", [np.float32(2), np.float64(2), np.int8(2), np.uint64(2), np.array(2, np.int16)])
 def test_numpy_scalars_are_strong_on_either_side(scalar: Any) -> None:
-    for a in dtypes.ALL:
+    for a in OWN:
         wanted = (ones(a) + np.asarray([scalar])).dtype
         assert (of(a) + scalar).dtype == wanted
         assert (scalar + of(a)).dtype == wanted
@@ -96,6 +97,6 @@ def test_functions_of_small_integers_give_float32() -> None:
 @pytest.mark.parametrize("name", ["sum", "prod", "min", "max", "mean", "var"])
 def test_reductions_have_the_types_of_numpy(name: str) -> None:
     r = sx.RDom("r", k=3)
-    for t in dtypes.ALL:
+    for t in OWN:
         wanted = getattr(np, name)(ones(t)).dtype
         assert getattr(sx, name)(sx.Input("a", t, 1)[r], over=r).dtype == wanted, t
