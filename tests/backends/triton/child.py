@@ -114,7 +114,7 @@ def ran() -> Iterator[dict[str, object]]:
             got = in_triton(case.program, arrays, scalars)
             worst = max([worst, *(gap(got[name], want) for name, want in right.items())])
         yield {"name": case.name, "gap": worst, "tolerance": case.tolerance}
-    for dtype in dtypes.ALL:
+    for dtype in operators.TYPES:
         program, words = operators.program(dtype)
         arrays, _ = operators.data(dtype, 1)
         want = {name: a.copy() for name, a in arrays.items()}
@@ -145,7 +145,7 @@ def compiled() -> Iterator[dict[str, object]]:
     """Yield what each kernel uses."""
     every = [*((c.name, c.program, 4) for c in CASES), *LARGE]
     every += [(p.name, p.program, 4) for p in map(pipelines.pipeline, range(PIPELINES))]
-    every += [(f"all {d.name}", operators.program(d)[0], 4) for d in dtypes.ALL]
+    every += [(f"all {d.name}", operators.program(d)[0], 4) for d in operators.TYPES]
     for name, program, warps in every:
         every_array = frozenset(b.name for b in program.buffers)
         facts = Facts(dense=every_array, aligned=every_array) if name.startswith("large") else Facts()
