@@ -14,7 +14,7 @@ from stax.expr.nodes import Expr, Load
 from stax.expr.number import Numbering
 from stax.expr.walk import postorder
 from stax.loops import walk
-from stax.loops.nodes import For, Let, Program, Role, Store
+from stax.loops.nodes import For, Let, Program, Store
 
 SIDES = (4, 8, 16)
 
@@ -31,21 +31,20 @@ class Tile:
 
 
 def find(program: Program) -> dict[int, Tile]:
-    """Return, by the id of each load that is part of one, its tile. Only arrays that nothing stores to have tiles."""
-    fixed = {b.name for b in program.buffers if b.role in (Role.INPUT, Role.TABLE)}
+    """Return, by the id of each load that is part of one, its tile: of arrays that the body of its loop stores not to."""
     found: dict[int, Tile] = {}
     for stmt in walk.statements(program.body):
         if isinstance(stmt, For):
             roots = [e for s in stmt.body.stmts if isinstance(s, Let | Store) for e in walk.expressions(s)]
-            found |= _tiles([*roots, *(c.next for c in stmt.carries)], fixed)
+            found |= _tiles([*roots, *(c.next for c in stmt.carries)], walk.buffers_stored(stmt.body))
     return found
 
 
-def _tiles(roots: Iterable[Expr], fixed: set[str]) -> dict[int, Tile]:
+def _tiles(roots: Iterable[Expr], stored: set[str]) -> dict[int, Tile]:
     algebra, numbering = Algebra(), Numbering()
     groups: dict[object, dict[int, list[Load]]] = {}
     for node in postorder(roots):
-        if isinstance(node, Load) and node.buffer in fixed and not node.mask and len(node.axes) == 1:
+        if isinstance(node, Load) and node.buffer not in stored and not node.mask and len(node.axes) == 1:
             (axis,) = node.axes
             *others, last = node.index
             if axis.size in SIDES and not last.axes:
