@@ -18,6 +18,28 @@ def sgemm() -> sx.Func:
     return c
 
 
+def transposed_sgemm() -> sx.Func:
+    """Return the product of two matrices, the first of which comes transposed."""
+    a = sx.Input("a", sx.float32, 2)
+    b = sx.Input("b", sx.float32, (a.shape[0], None))
+    k = sx.RDom("k", k=a.shape[0])
+    c = sx.Func("c", shape=(a.shape[1], b.shape[1]))
+    c[M, N] = 0
+    c[M, N] += a[k, M] * b[k, N]
+    return c
+
+
+def max_plus() -> sx.Func:
+    """Return, for each pair, the largest sum of two: a product of matrices over maximum and plus."""
+    a = sx.Input("a", sx.float32, 2)
+    b = sx.Input("b", sx.float32, (a.shape[1], None))
+    k = sx.RDom("k", k=a.shape[1])
+    c = sx.Func("c")
+    c[M, N] = -sx.inf
+    c[M, N] = sx.maximum(c[M, N], a[M, k] + b[k, N])
+    return c
+
+
 def rows() -> sx.Func:
     """Return the sum of each row's positive parts, doubled, after a shift by `w`."""
     x = sx.Input("x", sx.float32, 2)

@@ -51,6 +51,11 @@ PROGRAMS: dict[str, Callable[[], sx.Func]] = {
     "heat2d": plates.heat2d,
     "seidel2d": plates.seidel2d,
 }
+MORE: dict[str, Callable[[], sx.Func]] = {
+    "transposed_sgemm": algebra.transposed_sgemm,
+    "max_plus": algebra.max_plus,
+}
+"""Programs that no peer has, with hand schedules of the same names."""
 
 
 def variants(app: str) -> list[str]:

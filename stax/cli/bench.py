@@ -9,7 +9,7 @@ from pathlib import Path
 import stax
 from stax.errors import ArgumentError
 
-BENCHES = ("b4", "b5", "imports", "wavefronts")
+BENCHES = ("b4", "b5", "imports", "wavefronts", "hand")
 
 
 def run_bench(name: str, options: list[str]) -> int:
@@ -19,4 +19,5 @@ def run_bench(name: str, options: list[str]) -> int:
     root = Path(stax.__file__).resolve().parent.parent
     if not (root / "examples" / "apps" / "bench.py").is_file():
         raise ArgumentError("benchmarks come with the source checkout, not with the package")
-    return subprocess.call([sys.executable, "-m", "examples.apps.bench", name, *options], cwd=root)
+    command = ["examples.apps.by_hand"] if name == "hand" else ["examples.apps.bench", name]
+    return subprocess.call([sys.executable, "-m", *command, *options], cwd=root)

@@ -31,7 +31,7 @@ class Tile:
 
 
 def find(program: Program) -> dict[int, Tile]:
-    """Return, by the id of each load that is part of one, its tile: of arrays that the body of its loop stores not to."""
+    """Return, by the id of each load that is part of one, its tile: of arrays that its loop does not store to."""
     found: dict[int, Tile] = {}
     for stmt in walk.statements(program.body):
         if isinstance(stmt, For):
