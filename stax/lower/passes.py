@@ -13,6 +13,7 @@ from stax.lower.full_tiles import full_tiles
 from stax.lower.keep_partials import keep_partials
 from stax.lower.partition_loops import partition_loops
 from stax.lower.place_memory import place_memory
+from stax.lower.settle_conditions import settle_conditions
 from stax.lower.tidy_loops import tidy_loops
 from stax.lower.unroll_loops import unroll_loops
 from stax.lower.vectorize_loops import vectorize_loops
@@ -26,7 +27,7 @@ def lower(legal: Legal, name: str = "kernel", debug: bool = False) -> Program:
     simplify = partial(tidy_loops, algebra=context.algebra, at_least=context.at_least)
     cut = partial(partition_loops, algebra=context.algebra, at_least=context.at_least)
     tiles = partial(full_tiles, algebra=context.algebra, at_least=context.at_least)
-    lanes = (keep_partials, vectorize_loops, unroll_loops, carry_accumulators)
+    lanes = (keep_partials, vectorize_loops, unroll_loops, settle_conditions, carry_accumulators)
     placed = partial(place_memory, said_of=legal.resolved.storage.memories)
     return _run(program, (simplify, tiles, cut, *lanes, placed), debug)
 

@@ -1,7 +1,8 @@
 """Stores of pixels: all channels of as many neighbouring points as there are lanes, interleaved into one vector.
 
-Lanes that run along the last dimension but one are as many elements apart as there are channels. An unrolled loop over
-channels stores them one after another; lane by lane each element would take an extraction and a store of its own.
+Lanes that run along the last dimension but one are as many elements apart as there are channels; lanes of every second
+element of a row are two apart. An unrolled loop over channels, or over the steps of such a row, stores them one after
+another; lane by lane each element would take an extraction and a store of its own.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Run:
 def run(s: State, stmts: Sequence[Stmt], at: int) -> Run | None:
     """Return the stores of all channels of the same points that begin at `at`, if they do and may be made at once."""
     first = stmts[at]
-    channels = _channels(s, first) if isinstance(first, Store) and across(first.index) else 0
+    channels = _channels(s, first) if isinstance(first, Store) else 0
     if channels < 2:
         return None
     stores: list[Store] = []
@@ -47,7 +48,7 @@ def run(s: State, stmts: Sequence[Stmt], at: int) -> Run | None:
         match stmts[k]:
             case Let() as stmt:
                 lets.append(stmt)
-            case Store(mask=(), atomic=None, index=index) as stmt if across(index) and len(stmt.value.axes) == 1:
+            case Store(mask=(), atomic=None) as stmt if len(stmt.value.axes) == 1:
                 stores.append(stmt)
             case _:
                 return None
@@ -84,10 +85,17 @@ def _interleaved(s: State, rows: Sequence[str], dtype: DType, lanes: int) -> str
 
 
 def _channels(s: State, stmt: Store) -> int:
-    """Return how many elements neighbouring points are apart in memory; 0 where they are not few."""
-    place = s.place(stmt.buffer)
-    step, size = types.known(place.strides[-2]), place.dtype.size_bytes
-    apart = step // size if step is not None and place.strides[-1] == str(size) else 0
+    """Return how many elements neighbouring lanes are apart in memory; 0 where they are not few."""
+    place, size = s.place(stmt.buffer), s.place(stmt.buffer).dtype.size_bytes
+    if not place.strides or place.strides[-1] != str(size) or stmt.mask or stmt.atomic is not None:
+        return 0
+    if across(stmt.index):
+        step = types.known(place.strides[-2])
+        apart = step // size if step is not None else 0
+    elif stmt.index[-1].axes and not any(i.axes for i in stmt.index[:-1]):
+        apart = emit(s, stmt.index[-1])[0].slope or 0
+    else:
+        return 0
     return apart if apart <= MOST_CHANNELS else 0
 
 
@@ -101,7 +109,8 @@ def _side_by_side(s: State, stores: Sequence[Store]) -> bool:
         same = all(numbering.of(i) == numbering.of(j) for i, j in zip(first.index[:-1], one.index[:-1], strict=True))
         if one.buffer != first.buffer or gap.terms or gap.const != k or not same:
             return False
-    return all(part.slope == 1 for part in emit(s, first.index[-2]))
+    lanes, step = (first.index[-2], 1) if across(first.index) else (first.index[-1], len(stores))
+    return all(part.slope == step for part in emit(s, lanes))
 
 
 def _is_read(run: Run) -> bool:
