@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from stax import dtypes
 from stax.backends.llvm import types
-from stax.backends.llvm.writer import Function
+from stax.backends.llvm.writer import Function, Narrow
 from stax.dtypes import DType
 from stax.expr.build import wrap
 
@@ -39,7 +39,10 @@ def cast(f: Function, a: str, source: DType, dtype: DType, lanes: int) -> str:
     if known is not None and not source.is_bool:
         return types.constant(wrap(wrap(known, source), dtype), dtype, lanes)
     word = "trunc" if dtype.bits < source.bits else "sext" if source.is_signed else "zext"
-    return f.put(f"{word} {from_} {a} to {to}")
+    made = f.put(f"{word} {from_} {a} to {to}")
+    if dtype.bits == 64 and lanes and not source.is_bool and lanes * source.bits % 64 == 0:
+        f.widened[made] = Narrow(a, source.bits, source.is_signed)
+    return made
 
 
 def _saturated(f: Function, a: str, source: DType, dtype: DType, lanes: int) -> str:

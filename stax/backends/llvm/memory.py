@@ -12,6 +12,7 @@ from stax import dtypes
 from stax.backends.llvm import arith, types
 from stax.backends.llvm.lanes import Part, scalar, vector
 from stax.backends.llvm.state import Place, State
+from stax.backends.llvm.writer import Narrow
 from stax.dtypes import DType
 from stax.expr.nodes import BinaryOp, Size
 
@@ -34,11 +35,16 @@ class Mask:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where lane 0 is, and the bytes from lane to lane: a number, a name, or a vector of bytes from `first`."""
+    """Where lane 0 is, and the bytes from lane to lane: a number, a name, or a vector of bytes from `first`.
+
+    Those bytes may be `size` times a vector of `narrow` integers instead.
+    """
 
     first: str
     step: int | str
     scattered: bool = False
+    narrow: Narrow | None = None
+    size: int = 1
 
 
 def mask(s: State, parts: list[Part], lanes: int) -> Mask:
@@ -71,8 +77,11 @@ def address(s: State, place: Place, index: list[Part], lanes: int) -> Address:
     at, fixed, step_bytes = place.pointer, 0, 0
     steps: list[str] = []
     scattered: str | None = None
+    narrow = _narrow(s, place, index)
     for part, stride in zip(index, place.strides, strict=True):
         size = types.known(stride)
+        if part.slope is None and narrow is not None:
+            continue
         if part.slope is None:
             kind = types.vector("i64", lanes)
             offsets = f.put(f"mul {kind} {part.text}, {f.splat(stride, 'i64', lanes)}") if size != 1 else part.text
@@ -87,6 +96,8 @@ def address(s: State, place: Place, index: list[Part], lanes: int) -> Address:
             fixed += part.offset * size
             step_bytes += part.slope * size
     at = _move(s, at, str(fixed))
+    if narrow is not None:
+        return Address(at, "", True, *narrow)
     if scattered is None and not steps:
         return Address(at, step_bytes)
     if scattered is None:
@@ -104,18 +115,42 @@ def address(s: State, place: Place, index: list[Part], lanes: int) -> Address:
     return Address(at, scattered, scattered=True)
 
 
+def _narrow(s: State, place: Place, index: list[Part]) -> tuple[Narrow, int] | None:
+    """Return the integers that alone tell lanes apart, with the bytes between them, where a small type has them."""
+    vectors = [(part, stride) for part, stride in zip(index, place.strides, strict=True) if part.slope != 0]
+    if len(vectors) != 1 or vectors[0][0].slope is not None:
+        return None
+    ((part, stride),) = vectors
+    found, size = s.f.widened.get(part.text), types.known(stride)
+    return None if found is None or size is None else (found, size)
+
+
 def _move(s: State, at: str, by: str) -> str:
     return at if by == "0" else s.f.put(f"getelementptr i8, ptr {at}, i64 {by}")
 
 
 def _lane(s: State, where: Address, k: int, lanes: int) -> str:
     """Return the address of lane `k`."""
+    if where.narrow is not None:
+        return _move(s, where.first, s.f.mul(_unpacked(s, where.narrow, k, lanes), str(where.size)))
     if where.scattered:
         offset = s.f.put(f"extractelement {types.vector('i64', lanes)} {where.step}, i64 {k}")
         return _move(s, where.first, offset)
     if isinstance(where.step, int):
         return _move(s, where.first, str(where.step * k))
     return _move(s, where.first, s.f.mul(where.step, str(k)))
+
+
+def _unpacked(s: State, narrow: Narrow, k: int, lanes: int) -> str:
+    """Return lane `k` as 64 bits: out of a word with its neighbours, as words are what is slow to take from a vector."""
+    f, words = s.f, lanes * narrow.bits // 64
+    whole = f.put(f"bitcast <{lanes} x i{narrow.bits}> {narrow.text} to <{words} x i64>")
+    word, at = f.put(f"extractelement <{words} x i64> {whole}, i64 {k * narrow.bits // 64}"), k * narrow.bits % 64
+    if narrow.signed:
+        word = f.put(f"shl i64 {word}, {64 - narrow.bits - at}") if at < 64 - narrow.bits else word
+        return f.put(f"ashr i64 {word}, {64 - narrow.bits}")
+    word = f.put(f"lshr i64 {word}, {at}") if at else word
+    return f.put(f"and i64 {word}, {(1 << narrow.bits) - 1}")
 
 
 def native_mask(s: State, dtype: DType) -> bool:

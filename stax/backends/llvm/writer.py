@@ -85,9 +85,21 @@ class Module:
         return "\n".join([head, *self.functions, *self.declared, *notes]) + "\n"
 
 
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """The vector `text` of integers of `bits`, of which another vector is made by widening."""
+
+    text: str
+    bits: int
+    signed: bool
+
+
 @dataclass(slots=True)
 class Function:
-    """The text of one function so far. `prologue` stands in the entry block, before all that is in `lines`."""
+    """The text of one function so far. `prologue` stands in the entry block, before all that is in `lines`.
+
+    `widened` tells what vectors of 64-bit integers were made of.
+    """
 
     module: Module
     prologue: list[str] = field(default_factory=list[str])
@@ -100,6 +112,7 @@ class Function:
     floor: int = 0
     fails: bool = False
     streams: bool = False
+    widened: dict[str, Narrow] = field(default_factory=dict[str, Narrow])
 
     def fence(self) -> None:
         """Let what was stored past the caches be seen by other threads."""

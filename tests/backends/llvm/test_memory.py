@@ -234,3 +234,22 @@ def test_what_was_loaded_is_forgotten_when_it_is_written() -> None:
     one = build.add(Load(dtypes.int32, "out", cell), 1)
     p = program([buffer("out", dtypes.int32, role=Role.OUTPUT)], *(Store("out", cell, one) for _ in range(3)))
     check(p, {"out": np.zeros(1, np.int32)})
+
+
+@pytest.mark.parametrize("name", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "int64"])
+@pytest.mark.parametrize("lanes", [4, 8, 16, 32])
+def test_lanes_looked_up_by_integers_of_every_type(name: str, lanes: int) -> None:
+    """A table of each width read, and a histogram written, at indices of each type, with the largest of them."""
+    import stax as sx
+
+    x, a = sx.Var("x"), sx.Input("a", getattr(sx, name), 1)
+    most = min(300, int(np.iinfo(name).max) + 1)
+    for kind in (np.uint8, np.int32, np.float64):
+        table = (np.arange(most) * 7 % 251).astype(kind)
+        f = sx.Func("f")
+        f[x] = sx.Const("table", table)[sx.clip(a[x], 0, most - 1)]
+        s = sx.Schedule(f)
+        s[f].vectorize(x, lanes)
+        given = np.random.default_rng(3).integers(0, most, 77).astype(name)
+        given[:2] = 0, most - 1
+        np.testing.assert_array_equal(sx.compile(f, s, strict_native=True)(given), table[given.astype(np.int64)])
