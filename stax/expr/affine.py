@@ -307,6 +307,7 @@ class Prover:
         self._algebra, self._ranges, self._at_least = algebra, ranges, at_least or {}
         self._budget = 0
         self._late = False  # whether quotients that no name moves are replaced last, as sizes are
+        self._seen: dict[Affine, bool] = {}
 
     def nonnegative(self, a: Affine) -> bool:
         """Return whether `a` >= 0 was proved.
@@ -317,11 +318,13 @@ class Prover:
         >>> Prover(g, {"x": Interval(Affine(0), n - 1)}).nonnegative(n - 1 - g.of(x))
         True
         """
-        self._budget, self._late = 120, False
-        if self._prove(a):
-            return True
-        if not self._has_rigid(a):
-            return False
+        if a not in self._seen:
+            self._budget, self._late = 120, False
+            self._seen[a] = self._prove(a) or (self._has_rigid(a) and self._again(a))
+        return self._seen[a]
+
+    def _again(self, a: Affine) -> bool:
+        """Return whether `a` >= 0 is proved with the quotients that no name moves replaced last."""
         self._budget, self._late = 120, True
         return self._prove(a)
 
