@@ -101,6 +101,7 @@ def test_large_scratch_is_held_no_longer_than_it_is_used(watch: Watch) -> None:
     s = sx.Schedule(f)
     for g in stages[:-1]:
         s[g].compute_at(f, "z")
+    s[f].vectorize("x", 8)
     v = np.ones((3, 256, 1100), np.float32)
     assert (sx.compile(f, s, strict_native=True)(v) == 16).all()
     assert not watch.held
