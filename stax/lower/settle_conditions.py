@@ -5,7 +5,7 @@ before                                                   after
     g[x*2 + 1] = select((x*2 + 1) % 2 == 0, a[x], b[x])      g[x*2 + 1] = b[x]
 
 Needs: `unroll_loops`. Gives: the same program; no value that is selected by a condition on positions that always holds,
-or never does.
+or never does, and no remainder that is one number.
 """
 
 from __future__ import annotations
@@ -22,11 +22,15 @@ from stax.loops.walk import all_expressions, as_block, rewrite_expressions
 
 def settle_conditions(program: Program) -> Program:
     """Return `program` without values that are never selected."""
-    if not any(isinstance(node, Select) for node in postorder(all_expressions(program.body))):
+    if not any(_is_settled(node) for node in postorder(all_expressions(program.body))):
         return program
     settler = _Settler()
     body = rewrite_expressions(program.body, settler.expr)
     return replace(program, body=as_block(body))
+
+
+def _is_settled(node: Expr) -> bool:
+    return isinstance(node, Select) or (isinstance(node, Binary) and node.op is BinaryOp.MOD)
 
 
 class _Settler:
@@ -38,6 +42,9 @@ class _Settler:
             case Select(cond=cond, yes=yes, no=no):
                 known = self._known(cond)
                 return node if known is None else yes if known else no
+            case Binary(op=BinaryOp.MOD) if whole(node):
+                found = self.algebra.of(node)
+                return node if found.terms else build.const(found.const, node.dtype, node.axes)
             case _:
                 return node
 
