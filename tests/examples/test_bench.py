@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import stax as sx
-from examples.apps import bench
+from examples.apps import bench, by_hand, stax_suite
 
 
 def run(*args: str) -> subprocess.CompletedProcess[str]:
@@ -42,3 +43,17 @@ def test_every_stage_of_a_chain_is_stored():
     _, _, make = bench._program("chain62")
     output, schedule = make()
     assert str(sx.compile(output, schedule).schedule).count("compute_root") == 61
+
+
+def test_each_line_of_the_hand_schedules_has_one():
+    for line in by_hand.LINES:
+        assert line.ours in stax_suite.by_hand(line.app), line.name
+
+
+def test_a_product_is_checked_and_timed_in_a_process_of_its_own():
+    for system in ("stax", "numpy"):
+        command = [sys.executable, "-m", "examples.apps.by_hand", "product", system, "37", "--threads", "1"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=bench.ROOT, check=True, timeout=300)
+        found = json.loads(done.stdout)
+        assert 0 < found["min_s"] < 1
+        assert (found["kernel"] != "") == (system == "numpy")
