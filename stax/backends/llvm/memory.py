@@ -142,7 +142,7 @@ def _lane(s: State, where: Address, k: int, lanes: int) -> str:
 
 
 def _unpacked(s: State, narrow: Narrow, k: int, lanes: int) -> str:
-    """Return lane `k` as 64 bits: out of a word with its neighbours, as words are what is slow to take from a vector."""
+    """Return lane `k` as 64 bits, out of a word with its neighbours: taking words out of a vector is what is slow."""
     f, words = s.f, lanes * narrow.bits // 64
     whole = f.put(f"bitcast <{lanes} x i{narrow.bits}> {narrow.text} to <{words} x i64>")
     word, at = f.put(f"extractelement <{words} x i64> {whole}, i64 {k * narrow.bits // 64}"), k * narrow.bits % 64
