@@ -54,7 +54,7 @@ def test_a_schedule_by_hand_is_legal_and_right(app: str, name: str) -> None:
 
 @pytest.mark.parametrize("file", sorted(p.name for p in stax_suite.SCHEDULES.glob("*.stax")))
 def test_a_schedule_by_hand_fits_its_program(file: str) -> None:
-    """Nothing to warn of, the file is what is printed, and it is short."""
+    """Nothing to warn of, and the file is what is printed; a product of matrices needs no more than 25 lines of it."""
     programs = {
         p.name: stax_suite.PROGRAMS[app] for app in stax_suite.PROGRAMS for p in stax_suite.by_hand(app).values()
     }
@@ -64,7 +64,7 @@ def test_a_schedule_by_hand_fits_its_program(file: str) -> None:
         s = sx.Schedule.load(stax_suite.SCHEDULES / file, programs[file]())
     text = (stax_suite.SCHEDULES / file).read_text(encoding="utf-8")
     assert str(s) == text
-    assert len(text.splitlines()) <= 25
+    assert len(text.splitlines()) <= 25 or file.removesuffix(".stax") not in PRODUCTS
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
