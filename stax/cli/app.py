@@ -127,7 +127,8 @@ def schedule(
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(
-    ctx: typer.Context, name: Annotated[str, typer.Argument(help="b4: beside Halide; b5: time to compile; imports")]
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="b4: beside Halide; b5: time to compile; hand; imports")],
 ) -> None:
     """Run a benchmark of the source checkout; further options are its own."""
     from stax.cli.bench import run_bench

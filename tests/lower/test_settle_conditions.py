@@ -43,3 +43,13 @@ def test_every_second_element_is_stored_with_those_between() -> None:
     k = sx.compile(*woven("predicate"), strict_native=True)
     text = k.source("llvm")
     assert "store <32 x i16>" in text
+
+
+def test_sums_of_data_may_wrap() -> None:
+    """`a + 1 < a` holds of the largest integer, so it is not decided."""
+    x, a, f = sx.Var("x"), sx.Input("a", sx.int64, 1), sx.Func("f")
+    f[x] = sx.select(a[x] + 1 < a[x], 7, sx.select(a[x] % 2 == 0, 1, 2))
+    s = sx.Schedule(f)
+    s[f].unroll(x, 2)
+    given = np.array([1, 2**63 - 1, 4, -(2**63)], np.int64)
+    assert sx.compile(f, s, strict_native=True)(given).tolist() == [2, 7, 1, 1]
