@@ -264,7 +264,7 @@ class _Default:
         ]
 
     def _loops(self, f: Func, stage: int) -> list[Directive]:
-        lanes = _lanes(f, stage)
+        lanes = lanes_of(f, stage)
         if stage == 0 and self._pure(f):
             return self._pure_loops(f, lanes)
         if stage == 0:
@@ -412,7 +412,7 @@ def _size(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
     return sum(1 + inlined.get(n.source, 0) if isinstance(n, Read) else 1 for n in postorder(roots))
 
 
-def _lanes(f: Func, stage: int) -> int:
+def lanes_of(f: Func, stage: int) -> int:
     """Return how many values of the widest type that a stage computes fit a register; positions do not count."""
     widest = max(t.size_bytes for t in f.dtypes)
     stack: list[Expr] = list(f.values if stage == 0 else f.updates[stage - 1].values)

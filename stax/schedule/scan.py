@@ -57,6 +57,7 @@ class Scan:
         self.algebra = Algebra()
         self._loops = [self.algebra.of(v).terms[0][0] for v in locals_]
         self._below: dict[int, int] = {}
+        self._sparing = True
         forms = self._forms(nest, locals_, stage)
         self._forms_of = {r: forms[r] for r in nest.roots}
         self.values: dict[str, Expr] = {}
@@ -71,6 +72,9 @@ class Scan:
             self.values[name] = self.algebra.expr(lo + forms[name])
         conditions += [self._renamed(c) for c in inside]
         self._systems = self._eliminated(conditions)
+        if not all(map(self._is_bounded, range(len(nest.loops)))):
+            self._sparing = False
+            self._systems = self._eliminated(conditions)
         self._lanes = {
             at
             for at, loop in enumerate(nest.loops)
@@ -95,13 +99,19 @@ class Scan:
             return self.values[root], self.values[root]
         mark = self.algebra.of(build.local("'value"))
         whole = [*self._systems[-1], mark - form, form - mark]
-        found = _strongest((c, frozenset({k})) for k, c in enumerate(whole))
-        for count, n in enumerate(reversed(self._loops[depth:]), start=1):
-            found = self._without(found, n, count)
-        lowers, uppers = self._sides(found, mark.terms[0][0])
+        lowers, uppers = self._sides(self._of_mark(whole, depth), mark.terms[0][0])
+        if self._sparing and not (lowers and uppers):
+            self._sparing = False
+            lowers, uppers = self._sides(self._of_mark(whole, depth), mark.terms[0][0])
         lo, hi = self._largest(lowers), self._smallest(uppers)
         start = self._starts[root]
         return self.algebra.expr(start + lo), self.algebra.expr(start + hi)
+
+    def _of_mark(self, conditions: Iterable[Affine], depth: int) -> _Conditions:
+        found = _strongest((c, frozenset({k})) for k, c in enumerate(conditions))
+        for count, n in enumerate(reversed(self._loops[depth:]), start=1):
+            found = self._without(found, n, count)
+        return found
 
     def _forms(self, nest: Nest, locals_: Sequence[Local], stage: str) -> dict[str, Affine]:
         """Return each root, from the start of its range, as a sum of the loops."""
@@ -150,12 +160,16 @@ class Scan:
             (low * -up.factor(n) + up * low.factor(n), low_of | up_of)
             for low, low_of in lowers
             for up, up_of in uppers
-            if len(low_of | up_of) <= count + 1
+            if not self._sparing or len(low_of | up_of) <= count + 1
         )
         kept = _strongest((*((c, of) for c, of in conditions.items() if not c.factor(n)), *pairs))
         if len(kept) > MOST_CONDITIONS:
             raise UnsupportedError("the bounds of the skewed loops are too many", hint="skew fewer loops")
         return kept
+
+    def _is_bounded(self, at: int) -> bool:
+        """Return whether what is left for a loop bounds it: sums that follow from others are gone, and missed then."""
+        return all(self._sides(self._systems[at], self._loops[at]))
 
     def _bounds(self, at: int) -> Bounds:
         n = self._loops[at]
