@@ -44,11 +44,11 @@ def _tries(said: Lines, blamed: int, error: Clashed) -> Iterator[tuple[Lines, st
             return
         along = ahead[0]
         others = [r for r in roots if r != along]
+        at = next((k for k, line in enumerate(said) if line.at == stage), blamed)
         least = max((-distance[v] + distance[along] - 1) // distance[along] for v in behind)
         for factor in range(least, least + MOST_SKEW):
             for skewed in (behind, others) if others != behind else (behind,):
                 new = tuple(Line(stage, Skew(v, along, factor)) for v in skewed)
-                at = next(k for k, line in enumerate(said) if line.at == stage)
                 words = ", ".join(show_directive(line.directive) for line in new)
                 yield (
                     (*said[:at], *new, *said[at : blamed + 1]),

@@ -132,11 +132,15 @@ class _Default:
             if f.name not in self.named:
                 out += self._placed(f)
                 for stage in range(len(f.updates) + 1):
-                    out += [Line(StageRef(f.name, stage), d) for d in self._around_guests(f, self._loops(f, stage))]
+                    out += [
+                        Line(StageRef(f.name, stage), d) for d in self._around_guests(f, stage, self._loops(f, stage))
+                    ]
         return out
 
-    def _around_guests(self, f: Func, chosen: list[Directive]) -> list[Directive]:
-        """Leave out what the Funcs that are placed in the loops of `f` do not bear."""
+    def _around_guests(self, f: Func, stage: int, chosen: list[Directive]) -> list[Directive]:
+        """Leave out what the Funcs that are placed in the loops of `f` do not bear; its order stays."""
+        if f.order and not stage and any(host == f.name for host, _ in self.hosts):
+            return ordered(f)[0]
         loops = {loop for host, loop in self.hosts if host == f.name}
         if loops & {*f.dims[self._lane(f) :], *(f"{d}.in" for d in f.dims)}:
             return [d for d in chosen if isinstance(d, Parallel) and d.n is None and f.name not in self.serial]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, TypeAlias
 
@@ -149,6 +150,8 @@ class _Drawer:
     # -------------------------------------------------------------------------------------------------- the program
 
     def program(self) -> Drawn:
+        from tests.differential import recurring
+
         r = self.r
         for _ in range(r.randint(1, 2)):
             self.input(r.choice(self.types), r.choice((1, 1, 2, 2, 2, 3)))
@@ -160,6 +163,8 @@ class _Drawer:
             (self.pure, 10), (self.reduction, 4), (self.pure_update, 2), (self.scatter, 3), (self.recurrence, 3),
             (self.group, 1), (self.tuple_func, 2), (self.lookup, 1), (self.part_update, 1),
             (self.padded, 6), (self.monoid, 1), (self.position, 2), (self.rare, 8), (self.converted, 3),
+            (partial(recurring.triangle, self), 2), (partial(recurring.keeping, self), 1),
+            (partial(recurring.skewed, self), 1), (partial(recurring.lagging, self), 1),
         )  # fmt: skip
         made: list[str] = []
         for _ in range(r.choice((1, 2, 2, 3, 3, 4, 5))):
