@@ -18,8 +18,8 @@ from stax.errors import LegalityError, ScheduleError, UnsupportedError
 from stax.legality.check import check
 from stax.legality.sequence import in_sequence
 from stax.poly.band import Band, band, reads_of
-from stax.poly.clash import Proofs
 from stax.poly.isl import TooHard
+from stax.poly.proofs import Proofs
 from stax.schedule.default import lanes_of
 from stax.schedule.directives import (
     Directive,
