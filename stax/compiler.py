@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -14,7 +15,7 @@ from stax.algorithm.positions import position_params
 from stax.backends.artifact import Artifact, Facts
 from stax.bounds.infer import RegionCheck, Regions, SizeCheck, infer
 from stax.dtypes import int64
-from stax.errors import ArgumentError, LegalityError, ScheduleError, UnsupportedError
+from stax.errors import ArgumentError, LegalityError, ScheduleError, StaxWarning, UnsupportedError
 from stax.expr import build
 from stax.expr.nodes import INDEX, Expr, Size
 from stax.lang.freeze import freeze
@@ -24,6 +25,7 @@ from stax.legality.sequence import in_sequence
 from stax.loops.nodes import Program
 from stax.loops.show import show as show_loops
 from stax.loops.walk import MOST_CHANNELS, pixels
+from stax.lower.notes import ignored, notes
 from stax.lower.passes import lower
 from stax.lower.time_stages import TIMES, time_stages
 from stax.options import Options
@@ -146,13 +148,17 @@ def compile_all(programs: Sequence[Any], *, options: Options | None = None) -> l
 def explain(outputs: Func | tuple[Func, ...], schedule: Schedule | None = None) -> str:
     """Return the loops that `outputs` become under `schedule`, with their bounds and the bytes of their storage.
 
+    After them, which loops became lanes, with which tails, and why others did not.
+
     >>> import stax as sx
     >>> x, f = sx.Var("x"), sx.Func("f")
     >>> f[x] = x + 1
     >>> "f" in sx.explain(f)
     True
     """
-    return show_loops(lower(check(outputs, schedule)))
+    legal = check(outputs, schedule)
+    program = lower(legal)
+    return "\n".join([show_loops(program), *notes(legal, program)]) + "\n"
 
 
 def freeze_for(
@@ -202,6 +208,8 @@ def _kernel(
     if require == "bitwise":
         _refuse_reordered(legal)
     program = lower(legal)
+    for text in ignored(legal):
+        warnings.warn(text, StaxWarning, stacklevel=3)
     machine = target or host()
     store = Store((options.cache_dir or default_folder()) if options.cache else None)
 

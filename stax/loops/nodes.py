@@ -161,6 +161,14 @@ class Block:
 Stmt: TypeAlias = Allocate | Let | Store | Prefetch | For | If | Timed | Block
 
 
+@dataclass(frozen=True, slots=True)
+class Serial:
+    """A loop that was to be lanes and runs serially, and why; no part of what a program means."""
+
+    loop: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
     """Loops over buffers. `buffers` are the arguments; `scalars` the Params and Sizes the body may use.
@@ -173,6 +181,7 @@ class Program:
     scalars: tuple[Param | Size, ...]
     body: Block
     axes: Axes = ()
+    serial: tuple[Serial, ...] = ()
 
     def buffer(self, name: str) -> Buffer:
         """Return the argument called `name`."""

@@ -21,7 +21,21 @@ from stax import dtypes
 from stax.expr import build
 from stax.expr.nodes import INDEX, Axes, Axis, BinaryOp, Expr, Load, Local, Ramp, Reduce
 from stax.expr.walk import children, postorder, with_children
-from stax.loops.nodes import Allocate, Block, Carry, For, If, Let, LoopKind, Prefetch, Program, Stmt, Store, Timed
+from stax.loops.nodes import (
+    Allocate,
+    Block,
+    Carry,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Prefetch,
+    Program,
+    Serial,
+    Stmt,
+    Store,
+    Timed,
+)
 from stax.loops.walk import statements
 from stax.lower.combined import combined, operator_of
 
@@ -30,7 +44,7 @@ def vectorize_loops(program: Program, single: bool = True) -> Program:
     """Return `program` with axes for loops."""
     pass_ = _Vectorizer(single)
     body = pass_.block(program.body)
-    return replace(program, body=body, axes=(*program.axes, *pass_.axes))
+    return replace(program, body=body, axes=(*program.axes, *pass_.axes), serial=(*program.serial, *pass_.serial))
 
 
 class _NoForm(Exception):
@@ -56,6 +70,7 @@ class _Vectorizer:
     def __init__(self, single: bool) -> None:
         self.single = single
         self.axes: list[Axis] = []
+        self.serial: list[Serial] = []
 
     def block(self, block: Block) -> Block:
         out: list[Stmt] = []
@@ -85,6 +100,7 @@ class _Vectorizer:
         size = build.integer(loop.extent)
         width = loop.width if size is None else size
         if width is None or (size is None and self.single and not loop.masked) or loop.carries:
+            self.serial.append(Serial(loop.var.name, "it hands values on" if loop.carries else "its extent varies"))
             return self.stmt(replace(loop, kind=LoopKind.SERIAL))
         if width == 1 and size == 1:
             return self.stmt(replace(loop, kind=LoopKind.SERIAL))
@@ -99,8 +115,9 @@ class _Vectorizer:
         inner = self.block(loop.body)
         try:
             return _Widener(self._order()).block(inner, _Lanes(axis, {loop.var.name: place}, guard, apart=loop.apart))
-        except _NoForm:
+        except _NoForm as error:
             del self.axes[at:]
+            self.serial.append(Serial(loop.var.name, str(error)))
             return self.stmt(replace(loop, kind=LoopKind.SERIAL))
 
     def _order(self) -> dict[Axis, int]:
@@ -136,7 +153,7 @@ class _Widener:
                 case Timed(body=body):
                     out.append(replace(stmt, body=self.block(body, lanes)))
                 case Allocate():
-                    raise _NoForm
+                    raise _NoForm("there is storage of its own inside")
         return Block(tuple(out))
 
     def _branch(self, stmt: If, lanes: _Lanes) -> list[Stmt]:
@@ -150,7 +167,7 @@ class _Widener:
     def _loop(self, stmt: For, lanes: _Lanes) -> For:
         start, extent = self._expr(stmt.start, lanes), self._expr(stmt.extent, lanes)
         if start.axes or extent.axes or stmt.kind is LoopKind.PARALLEL:
-            raise _NoForm
+            raise _NoForm("a loop inside has bounds that differ from lane to lane, or is parallel")
         if not stmt.carries:
             return replace(stmt, start=start, extent=extent, body=self.block(stmt.body, lanes))
         inits = [self._expr(c.init, lanes) for c in stmt.carries]
@@ -177,13 +194,13 @@ class _Widener:
         """Return the store of what all lanes combine into one cell."""
         op = operator_of(stmt) if lanes.apart else None
         if op is None:
-            raise _NoForm
+            raise _NoForm("all lanes store in one cell")
         index = tuple(self._expr(i, lanes) for i in stmt.index)
         value = self._expr(combined(stmt.value, stmt.buffer, stmt.index), lanes)
         where = (*lanes.mask, *lanes.guard)
         own = self._union([value.axes, (lanes.axis,), *(w.axes for w in where)])
         if any(lanes.axis not in w.axes for w in lanes.mask) or self._union(i.axes for i in index):
-            raise _NoForm
+            raise _NoForm("all lanes store in one cell, under conditions that do not tell them apart")
         dtype, wide = value.dtype, build.spread(value, own)
         small = dtype.is_integer and dtype.bits < 32 and op in (BinaryOp.ADD, BinaryOp.MUL)
         if small:
@@ -210,14 +227,14 @@ class _Widener:
                 mask = tuple(m for m in mask if not m.axes)
             own = self._union([e.axes for e in (*index, *mask)])
             if not index and own:
-                raise _NoForm
+                raise _NoForm("a value without dims is loaded under a condition on lanes")
             if own != self._union([i.axes for i in index]):
                 index = (build.spread(index[0], own), *index[1:])
             return replace(node, index=index, mask=mask, axes=own)
         if not below:
             return node
         if isinstance(node, Reduce):
-            raise _NoForm
+            raise _NoForm("lanes are combined inside already")
         axes = self._union([c.axes for c in below])
         return replace(with_children(node, tuple(build.spread(c, axes) for c in below)), axes=axes)
 

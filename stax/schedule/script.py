@@ -54,7 +54,7 @@ def show(program: Program, lines: Iterable[Line]) -> str:
     funcs = [f" {_bare(name)}({', '.join(map(_bare, dims))})" for name, dims in program.dims.items()]
     text = [FIRST, f"# {program.digest}{''.join(funcs)}"]
     for at, run in groupby(lines, key=lambda line: line.at):
-        text.append(_stage(at) + "".join(f".{show_directive(line.directive)}" for line in run))
+        text.append(show_stage(at) + "".join(f".{show_directive(line.directive)}" for line in run))
     return "\n".join(text) + "\n"
 
 
@@ -385,12 +385,13 @@ def _escape(c: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _stage(at: StageRef) -> str:
+def show_stage(at: StageRef) -> str:
+    """Return a stage as it is written."""
     return f"s[{quote(at.func)}]" + (f".update({at.stage - 1})" if at.stage else "")
 
 
 def _consumer(func: str, stage: int | None) -> str:
-    return quote(func) if stage is None else _stage(StageRef(func, stage))
+    return quote(func) if stage is None else show_stage(StageRef(func, stage))
 
 
 def _tuple(words: Iterable[str]) -> str:

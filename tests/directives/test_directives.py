@@ -20,6 +20,7 @@ from stax.expr.number import same
 from stax.loops import walk
 from stax.loops.interpret import interpret
 from stax.loops.nodes import Block, Buffer, If, Program, Role, Store
+from stax.loops.show import show
 from stax.lower.passes import lower
 from tests.directives.programs import CASES, Case, Scheduling
 
@@ -47,7 +48,7 @@ def kernel(name: str) -> sx.Kernel:
 @pytest.mark.parametrize("name", CASES)
 def test_the_loops_before_and_after(name, golden):
     case = CASES[name]
-    texts = [sx.explain(*scheduled(case, lines)) for lines in (case.before, case.after)]
+    texts = [show(lower(sx.check(*scheduled(case, lines)))) for lines in (case.before, case.after)]
     golden(f"before\n\n{texts[0]}\nafter\n\n{texts[1]}", FOLDER / f"{name}.txt")
 
 
