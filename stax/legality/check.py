@@ -261,6 +261,13 @@ class _Check:
                     [(line.span, "fetched here")], hint="fetch in a loop further out",
                 )  # fmt: skip
             path = (*self.paths[f.name], *((at, k) for k in range(depth + 1)))
+            source = self.placed.get(line.source)
+            kept = () if source is None else self.within.path(source.hoist or source.store)
+            if path[: len(kept)] != kept:
+                raise LegalityError(
+                    f"`{line.source}` is kept further in than loop `{line.loop}` of `{at}`, which finds nothing to fetch",
+                    [(line.span, "fetched here")], hint="fetch in a loop further in",
+                )  # fmt: skip
             asked = self._asked_by(f, at.stage, line.source, path, depth + 1)
             var = self.points[at].loops[depth].var
             ahead, box = {var.name: build.add(var, line.ahead)}, list[Interval]()

@@ -141,6 +141,8 @@ class _Builder:
         whole = placed.extents or tuple(map(self._extent, placed.kept))
         rounded = [self._rounded(f, d) for d in f.dims]
         extents = tuple(self.algebra.expr(_up(e, n, self.algebra)) for e, n in zip(whole, rounded, strict=True))
+        if f.name in self.legal.resolved.storage.memories and not placed.extents:
+            extents = tuple(self._at_most(e) for e in extents)
         kept = (e if n is None else build.index(n) for e, n in zip(extents, placed.fold, strict=True))
         shape = self._laid(f, tuple(kept))
         storage = self.legal.resolved.storage
@@ -156,6 +158,22 @@ class _Builder:
             mine = (*shape[:-1], *row)
             out.append(Allocate(Buffer(self._buffer(f, k), dtype, mine, Role.SCRATCH, kind, max(align, 64))))
         return out
+
+    def _at_most(self, extent: Expr) -> Expr:
+        """Return a constant that `extent` does not exceed, where a minimum in it has such an arm; else `extent`."""
+        ahead = [self.algebra.of(extent)]
+        while ahead:
+            here = ahead.pop()
+            if not here.terms:
+                return self.algebra.expr(here)
+            for number, factor in here.terms:
+                match self.algebra.atom(number):
+                    case Binary(op=BinaryOp.MIN, left=left, right=right) if factor > 0:
+                        arms = (self.algebra.of(left), self.algebra.of(right))
+                        ahead += [here.without(number) + arm * factor for arm in arms]
+                    case _:
+                        pass
+        return extent
 
     def _rounded(self, f: Func, dim: str) -> int:
         """Return the number of which iterations along a dim are run a multiple."""

@@ -130,7 +130,7 @@ class _Keeper:
             gone = {id(s) for s in folded[:k]}
             source = _first(place, dims, gone)
             goal = _first(place, dims, gone | {id(one)})
-            more = replace(one, start=build.add(one.start, 1), extent=build.sub(one.extent, 1), width=None)
+            more = replace(one, start=build.add(one.start, 1), extent=build.sub(one.extent, 1), width=_one_less(one))
             around = [more if s is one else s for s in loops if id(s) not in gone]
             value = build.binary(op, Load(dtype, name, goal), Load(dtype, name, source))
             parts.append(self._fresh(_nest(around, Store(name, goal, value, stage=store.stage)), f"f{k}"))
@@ -191,6 +191,10 @@ def _spine(loop: For) -> _Spine | None:
                 return None if op is None or not apart else _Spine(tuple(around), stmt, op)
             case _:
                 return None
+
+
+def _one_less(loop: For) -> int | None:
+    return None if loop.width is None else max(1, loop.width - 1)
 
 
 def _nest(loops: list[For], body: Stmt) -> Stmt:

@@ -56,6 +56,7 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> in
     drawn: Counter[str] = Counter()
     seen: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
+    attempts: Counter[str] = Counter()
     todo = (Job(seed + k, schedules) for k in range(programs))
     ran = 0
     for result in _until_interrupted(run_all(work, todo, jobs)):
@@ -71,6 +72,7 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> in
                 directives.update(result.refusals)
                 drawn.update(result.drawn)
                 seen.update(result.seen)
+                attempts.update(result.attempts)
                 seconds.update(result.seconds)
                 if result.status == "refused":
                     refused[result.message] += 1
@@ -85,6 +87,9 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> in
     print(f"{sum(refused.values())} programs or calls refused:")
     for message, n in refused.most_common(12):
         print(f"  {n:5d}  {message[:140]}")
+    tried = max(1, attempts.total())
+    shares = ", ".join(f"{attempts[w]} {w} ({100 * attempts[w] // tried} %)" for w in ("accepted", "illegal", "unfit"))
+    print(f"{attempts.total()} schedules drawn, directive by directive: {shares}")
     print("directives refused: " + ", ".join(f"{word} {n}" for word, n in directives.most_common()))
     if times:
         print("seconds: " + ", ".join(f"{what} {s:.0f}" for what, s in seconds.most_common()))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import TYPE_CHECKING
 
 from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.infer import Regions
-from stax.errors import StaxError, UnsupportedError, UserError
+from stax.errors import LegalityError, StaxError, UnsupportedError, UserError
 from stax.expr.walk import reads
 from stax.legality.check import check as prove
 from stax.schedule.directives import Line, StageRef, spelled_out
+from stax.schedule.resolve import stage_roots
 from stax.schedule.schedule import Schedule
 from stax.schedule.words import make
 
@@ -21,13 +23,16 @@ SPLITS = (1, 2, 3, 4, 5, 7, 8, 16)
 LANES = (2, 3, 4, 5, 7, 8, 16, 17)
 
 
-def draw_lines(rng: Random, pipeline: Pipeline, regions: Regions, outcome: Outcome | None = None) -> tuple[Line, ...]:
-    """Return the lines of a legal schedule."""
+def draw_lines(
+    rng: Random, pipeline: Pipeline, regions: Regions, outcome: Outcome | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> tuple[Line, ...]:  # fmt: skip
+    """Return the lines of a legal schedule; `shapes` are those of the outputs that a call will ask for."""
     schedule = Schedule(pipeline)
     fresh = 0
     for _ in range(rng.choice((2, 3, 4, 5, 6, 7, 8))):
         fresh += 1
-        lines = _directive(rng, schedule.program, schedule, f"v{fresh}")
+        lines = _directive(rng, schedule.program, schedule, f"v{fresh}", shapes or {})
         if not lines:
             continue
         word = type(lines[-1].directive).__name__
@@ -36,9 +41,13 @@ def draw_lines(rng: Random, pipeline: Pipeline, regions: Regions, outcome: Outco
             for line in lines:
                 schedule.say(line)
             if prove(pipeline, schedule.lines, regions).contract != "bitwise":
-                raise UnsupportedError("sums in another order are compared elsewhere")
+                raise UnsupportedError("sums in another order are compared in `sums`")
+            if outcome is not None:
+                outcome.attempts["accepted"] = outcome.attempts.get("accepted", 0) + 1
         except UserError as error:
             if outcome is not None:
+                what = "illegal" if isinstance(error, LegalityError) else "unfit"
+                outcome.attempts[what] = outcome.attempts.get(what, 0) + 1
                 key = f"{word}: {type(error).__name__}"
                 outcome.refusals[key] = outcome.refusals.get(key, 0) + 1
             schedule = Schedule.of(pipeline, kept)
@@ -55,7 +64,9 @@ def _readers(pipeline: Pipeline, name: str) -> list[StageRef]:
     return found
 
 
-def _directive(rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str) -> list[Line]:
+def _directive(
+    rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str, shapes: Mapping[str, tuple[int, ...]]
+) -> list[Line]:
     f: Func = rng.choice(pipeline.funcs)
     ref = StageRef(f.name, rng.randint(0, len(f.updates)))
     loops = [loop.name for loop in schedule.nest(ref).loops]
@@ -65,8 +76,10 @@ def _directive(rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str) 
 
     place = StageRef(f.name)
     others = _readers(pipeline, f.name)
-    if rng.random() < 0.08:
+    if rng.random() < 0.1:
         return _copied(rng, pipeline, fresh)
+    if rng.random() < 0.35:
+        return _rarer(rng, pipeline, schedule, f, ref, loops, others, fresh, shapes)
     if rng.random() < 0.5 and f.name not in pipeline.outputs and others:
         kind = rng.random()
         if kind > 0.9 and f.dims and rng.random() < 0.5:
@@ -130,6 +143,129 @@ def _directive(rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str) 
             return [said("parallel", v, *((rng.choice((1, 2, 3, 4)),) if rng.random() < 0.5 else ()))]
         case _:
             return [said("unroll", v, *((rng.choice((1, 2, 3, 4, 8)),) if rng.random() < 0.9 else ()))]
+
+
+def _rarer(
+    rng: Random, pipeline: Pipeline, schedule: Schedule, f: Func, ref: StageRef, loops: list[str],
+    others: list[StageRef], fresh: str, shapes: Mapping[str, tuple[int, ...]],
+) -> list[Line]:  # fmt: skip
+    """Return lines with a word that only some programs have a place for."""
+
+    def said(word: str, *args: object, at: StageRef = ref, **named: object) -> Line:
+        return Line(at, make(word, args, named))  # type: ignore[arg-type]
+
+    place, output = StageRef(f.name), f.name in pipeline.outputs
+    words = ["partition", "specialize", "upto", "prefetch", "skew", "reverse", "compute_with", "compute_with"]
+    words += ["bound", "align_bounds"] if output and f.name in shapes else []
+    words += ["layout", "memory", "hoist", "round_up", "round_up", "fold"] if not output and f.dims and others else []
+    word = rng.choice(words)
+    v = rng.choice(loops) if loops else ""
+    if not loops and word in ("partition", "upto", "prefetch", "skew", "reverse", "compute_with", "round_up"):
+        return []
+    match word:
+        case "partition":
+            return [said("vectorize", loops[-1], rng.choice(LANES)), said("partition", rng.choice((v, loops[0])))]
+        case "specialize":
+            return [said("specialize", _condition(rng, pipeline))]
+        case "upto":
+            return [said("vectorize", v, upto=rng.choice((16, 32, 40, 64)))]
+        case "prefetch":
+            sources = sorted({r.source for r in reads(stage_roots(f, ref.stage))} - {f.name, *_tables(pipeline)})
+            return [said("prefetch", rng.choice(sources), v, rng.choice((1, 2, 5)))] if sources else []
+        case "skew":
+            w = rng.choice(loops)
+            return [said("skew", v, w, rng.choice((-1, 1, 2)))] if v != w else []
+        case "reverse":
+            return [said("reverse", v)]
+        case "compute_with":
+            return _beside(rng, pipeline, schedule, ref, v)
+        case "bound" | "align_bounds":
+            d = rng.randrange(len(f.dims)) if f.dims else 0
+            if not f.dims:
+                return []
+            n = shapes[f.name][d] + (rng.random() < 0.1)
+            more = [said("vectorize", v, rng.choice(LANES))] if loops and rng.random() < 0.7 else []
+            if word == "bound":
+                return [*more, said("bound", f.dims[d], 0, n, at=place)]
+            fits = [k for k in range(1, max(n, 1) + 1) if n % k == 0]
+            return [*more, said("align_bounds", f.dims[d], rng.choice(fits), at=place)]
+        case "layout":
+            order = tuple(rng.sample(f.dims, len(f.dims)))
+            more = {"align": rng.choice((16, 64, 128, 256))} if rng.random() < 0.6 else {}
+            return [
+                *_kept(rng, schedule, f, others),
+                said("layout", order, pad=rng.choice((1, 2, 8)), at=place, **more),
+            ]
+        case "memory":
+            kind = rng.choice(("heap", "heap", "stack", "register"))
+            return [*_kept(rng, schedule, f, others), said("memory", kind, at=place)]
+        case "round_up":
+            kept = [said("compute_root", at=place)] if rng.random() < 0.5 else _kept(rng, schedule, f, others)
+            dims = [d for d in f.dims if d in loops]
+            if not dims:
+                return []
+            inner = f"{fresh}i"
+            split = said("split", rng.choice(dims), f"{fresh}o", inner, rng.choice(SPLITS[1:]), tail="round_up")
+            return [*kept, split, *([said("vectorize", inner)] if rng.random() < 0.7 else [])]
+        case _:
+            reader = rng.choice(others)
+            outer = [loop.name for loop in schedule.nest(reader).loops]
+            if not outer:
+                return []
+            d = rng.randrange(len(outer))
+            w = rng.randint(0, d)
+            at = said("compute_at", reader, outer[d], at=place, **({} if word == "hoist" else {"store": outer[w]}))
+            if word == "hoist":
+                return [at, said("hoist_storage", reader, outer[w], at=place)]
+            return [at, said("fold_storage", rng.choice(f.dims), rng.choice((2, 3, 4, 5, 8, 16, 32)), at=place)]
+
+
+def _kept(rng: Random, schedule: Schedule, f: Func, others: list[StageRef]) -> list[Line]:
+    """Return a line that keeps `f` in storage, at root or in a reader's loop."""
+    reader = rng.choice(others)
+    outer = [loop.name for loop in schedule.nest(reader).loops]
+    if not outer or rng.random() < 0.4:
+        return [Line(StageRef(f.name), make("compute_root", (), {}))]
+    return [Line(StageRef(f.name), make("compute_at", (reader, rng.choice(outer)), {}))]
+
+
+def _beside(rng: Random, pipeline: Pipeline, schedule: Schedule, ref: StageRef, v: str) -> list[Line]:
+    """Return lines that let a stage run in the loops of another that has a loop of that name as deep."""
+    depth = schedule.nest(ref).place(v)
+    hosts = [
+        StageRef(g.name, k)
+        for g in pipeline.funcs
+        for k in range(len(g.updates) + 1)
+        if g.name != ref.func and schedule.nest(StageRef(g.name, k)).place(v) == depth
+    ]
+    if not hosts:
+        return []
+    host = rng.choice(hosts)
+    roots = [Line(StageRef(n), make("compute_root", (), {})) for n in (ref.func, host.func)]
+    shift = {"shift": rng.choice((1, 2, 3, -1))} if rng.random() < 0.5 else {}
+    return [*roots, Line(ref, make("compute_with", (host, v), shift))]
+
+
+def _condition(rng: Random, pipeline: Pipeline) -> str:
+    """Return a condition on sizes and Params."""
+    sizes = [f"{i.name}.shape[{d}]" for i in pipeline.inputs for d in range(len(i.dims))]
+    sizes += [f"{n}.shape[{d}]" for n in pipeline.outputs for d in range(len(pipeline.func(n).dims))]
+    terms = [*sizes, *(s.name for s in pipeline.scalars if s.dtype.is_integer)]
+    if not terms:
+        return "1 == 1"
+
+    def one() -> str:
+        t = rng.choice(terms)
+        return rng.choice((
+            f"{t} % {rng.choice((2, 3, 4, 8))} == 0", f"{t} == {rng.choice((0, 1, 3, 8))}",
+            f"{t} >= {rng.choice((1, 4, 16))}", f"{t} < {rng.choice((5, 9))}", f"not {t} == 2",
+        ))  # fmt: skip
+
+    return one() if rng.random() < 0.6 else f"{one()} {rng.choice(('and', 'or'))} {one()}"
+
+
+def _tables(pipeline: Pipeline) -> set[str]:
+    return {t.name for t in pipeline.tables}
 
 
 def _copied(rng: Random, pipeline: Pipeline, fresh: str) -> list[Line]:

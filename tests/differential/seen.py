@@ -34,6 +34,13 @@ from stax.loops.nodes import For, If, LoopKind, Program, Role, Store
 from tests.differential.generate import ALL, Drawn, Term
 
 LEAST = 100
+DIRECTIVES = (
+    "split", "split shift", "split round_up", "split predicate", "tile", "fuse", "reorder", "reverse", "skew",
+    "vectorize", "vectorize upto", "parallel", "unroll", "partition", "specialize", "inline", "compute_root",
+    "compute_at", "store_at", "store_root", "hoist_storage", "compute_with", "compute_with shift", "fold_storage",
+    "layout", "layout align", "memory heap", "memory stack", "memory register", "bound", "align_bounds", "cache_read",
+    "clone", "prefetch", "stream", "reassociate", "rfactor", "accumulators", "atomic", "split_reduction",
+)  # fmt: skip
 
 _INTEGER = {
     BinaryOp.ADD: r"= add ", BinaryOp.SUB: r"= sub |= add ", BinaryOp.MUL: r"= mul |= shl ", BinaryOp.AND: r"= and ",
@@ -317,8 +324,7 @@ def expected() -> list[str]:
     out += [f"array {w}" for w in ("empty", "with a negative stride", "with a stride of zero", "in Fortran order",
                                    "off its alignment", "with gaps")]  # fmt: skip
     out += [f"llvm {w}" for w in ("vector load", "vector store", "masked load", "masked store")]
-    words = "split tile fuse reorder vectorize parallel unroll inline compute_root compute_at store_at store_root"
-    return out + [f"directive {w}" for w in words.split()]
+    return out + [f"directive {w}" for w in DIRECTIVES]
 
 
 def table(drawn: Counter[str], seen: Counter[str], least: int = 0) -> str:

@@ -22,8 +22,11 @@ from stax.loops.interpret import interpret
 from stax.loops.nodes import Block, Buffer, If, Program, Role, Store
 from stax.loops.show import show
 from stax.lower.passes import lower
-from tests.directives.programs import CASES, Case, Scheduling
+from tests.directives.more import MORE
+from tests.directives.programs import CASES as PLAIN
+from tests.directives.programs import Case, Scheduling
 
+CASES = PLAIN | MORE
 FOLDER = Path(__file__).parent / "loops"
 
 
