@@ -265,7 +265,7 @@ class _Check:
             kept = () if source is None else self.within.path(source.hoist or source.store)
             if path[: len(kept)] != kept:
                 raise LegalityError(
-                    f"`{line.source}` is kept further in than loop `{line.loop}` of `{at}`, which finds nothing to fetch",
+                    f"`{line.source}` is kept further in than loop `{line.loop}` of `{at}`, so that nothing is fetched",
                     [(line.span, "fetched here")], hint="fetch in a loop further in",
                 )  # fmt: skip
             asked = self._asked_by(f, at.stage, line.source, path, depth + 1)
