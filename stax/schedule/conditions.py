@@ -17,7 +17,7 @@ from stax.algorithm.nodes import Pipeline
 from stax.dtypes import bool_, int64
 from stax.errors import ScheduleError
 from stax.expr import build
-from stax.expr.nodes import INDEX, Binary, BinaryOp, Cast, Const, Expr, Param, Size, Unary, UnaryOp
+from stax.expr.nodes import COMPARES, INDEX, Binary, BinaryOp, Cast, Const, Expr, Param, Size, Unary, UnaryOp
 from stax.expr.walk import children, postorder
 from stax.lang.terms import Argument, Extent
 from stax.schedule.nest import closest
@@ -197,7 +197,8 @@ def text_of(root: Expr, names: Mapping[int, str], span: Span | None) -> str:
                 texts[id(node)] = (f"-{inner(value, 8)}", 8)
             case Binary(op=op, left=left, right=right) if not left.dtype.is_float:
                 word = _WORD.get(op, "") if left.dtype.is_bool else op.value
-                if word not in _TIGHT or (left.dtype.is_integer and 0 < left.dtype.bits < int64.bits):
+                narrow = left.dtype.is_integer and left.dtype.bits < int64.bits  # whose sums may wrap
+                if word not in _TIGHT or (narrow and op not in COMPARES):
                     raise _none(span)
                 tight = _TIGHT[word]
                 texts[id(node)] = (f"{inner(left, tight + (tight == 4))} {word} {inner(right, tight + 1)}", tight)
