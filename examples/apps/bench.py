@@ -4,9 +4,11 @@
     python -m examples.apps.bench b5                    CPU time from a definition to its first result
     python -m examples.apps.bench imports               `import stax` beside `import numpy`
     python -m examples.apps.bench wavefronts            recurrences in wavefronts on threads, beside one thread
+    python -m examples.apps.bench heat2d --peers PYTHON     tiles of time, beside other schedules, Halide and Numba
+    python -m examples.apps.bench seidel2d --peers PYTHON   the same of Gauss and Seidel's sweeps
 
-`PYTHON` is that of a virtual environment with halide==21.0.0 and what stax needs; by default this one. `--lock FILE`
-holds a lock while timing, for a machine that others use.
+`PYTHON` is that of a virtual environment with halide==21.0.0, numba and what stax needs; by default this one. `--lock
+FILE` holds a lock while timing, for a machine that others use.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = Path(__file__).resolve().parent / "peers"
+STAX = str(ROOT / "examples/apps/stax_suite.py")
 
 # The app, the peers that count, and how fast stax is to be at least, as a multiple of the fastest of them.
 B4 = (
@@ -36,6 +39,12 @@ B4 = (
     ("gelu_bias_res", "hand,hand_exp,adams2019_exp", 0.9),
     ("blur3x3", "hand", 0.6),
 )
+# What has been tried against tiles of time, by suite, and how fast those are to be, as a multiple of the fastest.
+TILED = {
+    "heat2d": {"peers": 1.5, "stax": 2.5},
+    "seidel2d": {"peers": 1.5},
+}
+HALIDE, NUMBA = "hand,mullapudi2016,root", "numba,numba_tiled,numba_skewed"
 CHAINS = {62: 1.0, 125: 2.0, 250: 4.0, 500: 9.0}
 MOST_GROWTH = 2.4
 POOL = "pool"
@@ -62,24 +71,43 @@ def b4(options: argparse.Namespace) -> bool:
     """
     well = True
     for app, variants, least in B4:
-        timed: dict[str, float] = {}
-        for _ in range(options.rounds):
-            for suite, chosen in (("halide", variants), (str(ROOT / "examples/apps/stax_suite.py"), "stax")):
-                for name, row in _turn(app, suite, chosen, options).items():
-                    if "min_s" in row:
-                        timed[name] = min(timed.get(name, row["min_s"]), row["min_s"])
-                    else:
-                        print(f"{app:14s} {name:24s} failed: {row.get('error', '?')[:200]}", flush=True)
-        for name, seconds in sorted(timed.items()):
-            print(f"{app:14s} {name:24s} {seconds * 1e3:9.3f} ms", flush=True)
-        peers = [seconds for name, seconds in timed.items() if name != "stax/stax"]
-        if "stax/stax" not in timed or not peers:
-            well = False
-            continue
-        ratio = min(peers) / timed["stax/stax"]
-        well &= ratio >= least
-        print(f"{app:14s} stax has {ratio:.2f} of the best peer's speed, wanted {least}: {_verdict(ratio >= least)}")
+        timed = _timed(app, (("halide", variants), (STAX, "stax")), options)
+        well &= _ratio(app, timed, "stax/stax", [name for name in timed if name != "stax/stax"], "best peer", least)
     return well
+
+
+def tiled(options: argparse.Namespace) -> bool:
+    """Time a hand schedule in tiles of time, those without, Halide's and Numba's in one run, in turns."""
+    app: str = options.app
+    turns = (("halide", HALIDE), ("numba", NUMBA), *((STAX, v) for v in ("stax", "hand", "hand_untiled")))
+    timed = _timed(app, turns, options)
+    own = [name for name in timed if name in ("stax/stax", "stax/hand_untiled")]
+    others = {"peers": ("best peer", [n for n in timed if not n.startswith("stax/")]), "stax": ("best untiled", own)}
+    return all([_ratio(app, timed, "stax/hand", others[k][1], others[k][0], least) for k, least in TILED[app].items()])
+
+
+def _timed(app: str, turns: Iterable[tuple[str, str]], options: argparse.Namespace) -> dict[str, float]:
+    """Return and print the best time of each variant, by its name; `turns` of a suite and variants are gone through."""
+    timed: dict[str, float] = {}
+    for _ in range(options.rounds):
+        for suite, chosen in turns:
+            for name, row in _turn(app, suite, chosen, options).items():
+                if "min_s" in row:
+                    timed[name] = min(timed.get(name, row["min_s"]), row["min_s"])
+                else:
+                    print(f"{app:14s} {name:24s} failed: {row.get('error', '?')[:200]}", flush=True)
+    for name, seconds in sorted(timed.items()):
+        print(f"{app:14s} {name:24s} {seconds * 1e3:9.3f} ms", flush=True)
+    return timed
+
+
+def _ratio(app: str, timed: dict[str, float], ours: str, others: list[str], which: str, least: float) -> bool:
+    """Print how fast `ours` is as a multiple of the best of `others`; return whether it is as fast as wanted."""
+    if ours not in timed or not others:
+        return False
+    ratio = min(timed[name] for name in others) / timed[ours]
+    print(f"{app:14s} {ours} has {ratio:.2f} of the {which}'s speed, wanted {least}: {_verdict(ratio >= least)}")
+    return ratio >= least
 
 
 def _turn(app: str, suite: str, variants: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -272,13 +300,14 @@ def main() -> int:
     """Run the benchmark that the command line names; return 1 where a figure is missed."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for name, function in (("b4", b4), ("b5", b5), ("imports", imports), ("wavefronts", wavefronts), ("one", one)):
+    cases = {"b4": b4, "b5": b5, "imports": imports, "wavefronts": wavefronts, "one": one}
+    for name, function in {**cases, **dict.fromkeys(TILED, tiled)}.items():
         command = commands.add_parser(name, help=function.__doc__)
-        command.set_defaults(function=function)
+        command.set_defaults(function=function, app=name)
         command.add_argument("--threads", type=int, default=2)
         command.add_argument("--lock", default="", help="a file to lock while timing")
-        if name == "b4":
-            command.add_argument("--peers", default=sys.executable, help="a Python that has halide==21.0.0")
+        if name == "b4" or name in TILED:
+            command.add_argument("--peers", default=sys.executable, help="a Python that has the peers")
             command.add_argument("--size", default="full", choices=["full", "small"])
             command.add_argument("--rounds", type=int, default=3, help="turns of each system")
             command.add_argument("--exclusive", action="store_true", help="raise the priority while timing; needs root")

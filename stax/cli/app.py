@@ -128,7 +128,12 @@ def schedule(
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="b4: beside Halide; b5: time to compile; hand; imports")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="b4: beside Halide; b5: time to compile; hand; imports; wavefronts; heat2d, seidel2d: tiles of time"
+        ),
+    ],
 ) -> None:
     """Run a benchmark of the source checkout; further options are its own."""
     from stax.cli.bench import run_bench

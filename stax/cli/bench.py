@@ -9,7 +9,7 @@ from pathlib import Path
 import stax
 from stax.errors import ArgumentError
 
-BENCHES = ("b4", "b5", "imports", "wavefronts", "hand")
+BENCHES = ("b4", "b5", "imports", "wavefronts", "hand", "heat2d", "seidel2d")
 
 
 def run_bench(name: str, options: list[str]) -> int:

@@ -8,7 +8,7 @@ value that depends on data.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -364,10 +364,10 @@ class Prover:
                 bound = self._ranges[name].lo if factor > 0 else self._ranges[name].hi
                 return bound is not None and self._prove(rest + bound * factor, waiting)
             case Binary(op=(BinaryOp.MIN | BinaryOp.MAX) as op, left=left, right=right):
-                arms = (self._prove(rest + of(arm) * factor, waiting) for arm in (left, right))
+                arms = [(rest + of(arm) * factor, waiting) for arm in (left, right)]
                 if (op is BinaryOp.MIN) == (factor > 0):
-                    return all(arms)
-                return any(arms) or (bool(rest.terms) and self._prove(a, waiting | {number}))
+                    return all(self._prove(arm, waiting) for arm, _ in arms)
+                return self._prove_any([*arms, (a, waiting | {number})] if rest.terms else arms)
             case Binary(op=BinaryOp.FLOORDIV, left=left, right=Const(value=int(by))) if by > 0:
                 slack = {1: 0, -1: by - 1}.get(factor, by - 1 if factor > 0 else 0)  # exact for one: all are integers
                 return self._prove(rest * by + (of(left) - slack) * factor, waiting)
@@ -378,6 +378,16 @@ class Prover:
             case _:
                 low = self._low(number, atom)
                 return factor > 0 and low is not None and self._prove(rest + low * factor, waiting)
+
+    def _prove_any(self, ways: Sequence[tuple[Affine, frozenset[int]]]) -> bool:
+        """Return whether one of `ways` was proved; one that leads nowhere leaves half of the budget to the next."""
+        for a, waiting in ways:
+            kept = self._budget // 2
+            self._budget -= kept
+            if self._prove(a, waiting):
+                return True
+            self._budget = max(self._budget, 0) + kept
+        return False
 
     def _low(self, number: int, atom: Expr) -> int | None:
         if number in self._at_least:

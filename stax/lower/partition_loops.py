@@ -43,14 +43,15 @@ def partition_loops(program: Program, algebra: Algebra, at_least: Mapping[int, i
 
 
 def _tilted(program: Program) -> frozenset[str]:
-    """Return the loops of skewed nests that have others inside, lanes apart.
+    """Return the loops of skewed nests that have others inside, lanes and copies apart.
 
     Their bounds depend on each other, so that every cut of one would be cut again in all loops inside.
     """
     found: set[str] = set()
     for s in statements(program.body):
         if isinstance(s, For):
-            inside = [t for t in statements(s.body) if isinstance(t, For) and t.kind is not LoopKind.VECTOR]
+            apart = (LoopKind.VECTOR, LoopKind.UNROLL)
+            inside = [t for t in statements(s.body) if isinstance(t, For) and t.kind not in apart]
             if inside and any(build.integer(t.start) is None for t in (s, *inside)):
                 found.add(s.var.name)
     return frozenset(found)

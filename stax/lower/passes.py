@@ -10,6 +10,7 @@ from stax.loops.verify import verify
 from stax.lower.build_nests import build_nests
 from stax.lower.carry_accumulators import carry_accumulators
 from stax.lower.full_tiles import full_tiles
+from stax.lower.hoist_conditions import hoist_conditions
 from stax.lower.keep_partials import keep_partials
 from stax.lower.partition_loops import partition_loops
 from stax.lower.place_memory import place_memory
@@ -27,9 +28,10 @@ def lower(legal: Legal, name: str = "kernel", debug: bool = False) -> Program:
     simplify = partial(tidy_loops, algebra=context.algebra, at_least=context.at_least)
     cut = partial(partition_loops, algebra=context.algebra, at_least=context.at_least)
     tiles = partial(full_tiles, algebra=context.algebra, at_least=context.at_least)
+    hoist = partial(hoist_conditions, algebra=context.algebra, at_least=context.at_least)
     lanes = (keep_partials, vectorize_loops, unroll_loops, settle_conditions, carry_accumulators)
     placed = partial(place_memory, said_of=legal.resolved.storage.memories)
-    return _run(program, (simplify, tiles, cut, *lanes, placed), debug)
+    return _run(program, (simplify, tiles, cut, hoist, *lanes, placed), debug)
 
 
 def lower_to_blocks(legal: Legal, name: str = "kernel", debug: bool = False) -> Program:
