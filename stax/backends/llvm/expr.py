@@ -85,7 +85,8 @@ def _below(s: State, node: Expr) -> Sequence[Expr]:
         if made is None:
             made = s.context.expanded[id(node)] = (node, intrinsics.expand(node))
         return (made[1],)
-    return children(node)
+    near = s.context.beside.get(id(node))
+    return children(node) if near is None else (*children(node), near.base)
 
 
 def _parts(s: State, node: Expr, axes: Axes) -> list[Part]:
@@ -156,6 +157,10 @@ def _load(s: State, node: Load) -> list[Part]:
     tile = s.context.tiles.get(id(node))
     if tile is not None and place.strides[-1] == str(place.dtype.size_bytes):
         return _column(s, node, tile, place, [parts[0] for parts in index])
+    near = s.context.beside.get(id(node))
+    if near is not None and place.strides[-1] == str(place.dtype.size_bytes):
+        rows = zip(*index, _parts(s, near.base, node.axes), layout.widths(node.axes), strict=True)
+        return [memory.beside(s, place, list(at), text.text, near.by, run.width) for *at, text, run in rows]
     masks = [_parts(s, e, node.axes) for e in node.mask]
     other = None
     if node.other is not None:

@@ -210,6 +210,17 @@ def prefetch(s: State, place: Place, index: list[Part]) -> None:
     s.f.act(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
 
+def beside(s: State, place: Place, index: list[Part], base: str, by: int, lanes: int) -> Part:
+    """Return the vector at `index`, whose lanes are those of `base` moved by one, and an element of its own."""
+    f, kind = s.f, types.memory(place.dtype)
+    wide, where = types.vector(kind, lanes), address(s, place, index, lanes)
+    own = _one(s, place, _lane(s, where, 0 if by < 0 else lanes - 1, lanes), None, None)
+    order = [2 * lanes - 1, *range(lanes - 1)] if by < 0 else [*range(1, lanes), lanes]
+    one = f.splat(own, kind, lanes)
+    moved = f.put(f"shufflevector {wide} {base}, {wide} {one}, <{lanes} x i32> {types.row(order, 'i32')}")
+    return Part(moved, None)
+
+
 def tile(s: State, place: Place, index: list[Part], lanes: int) -> list[str]:
     """Return the vectors at `index` and at the `lanes - 1` positions after it: rows are loaded, and turned.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from stax.backends.artifact import OUT_OF_MEMORY, Facts, Slot, SlotKind
-from stax.backends.llvm import effort, lanes, memory, stmt, tiles
+from stax.backends.llvm import beside, effort, lanes, memory, stmt, tiles
 from stax.backends.llvm.optimize import SHORT
 from stax.backends.llvm.state import Context, State
 from stax.backends.llvm.writer import Function, Module
@@ -137,6 +137,7 @@ def emit(program: Program, facts: Facts, target: Target) -> str:
     words = {slot: k for k, slot in enumerate(slots(program))}
     context = Context(program, facts, lanes.layout(program), words, {b.name: b for b in program.buffers})
     context.tiles = tiles.find(program)
+    context.beside = beside.find(program) if target.vector_bytes >= beside.LINE_BYTES else {}
     context.long = sum(isinstance(s, For) for s in program.body.stmts) > _MANY_NESTS
     module = Module(target)
     state = State(context, Function(module))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from stax.backends.artifact import Facts, Slot, SlotKind
 from stax.backends.llvm import types
+from stax.backends.llvm.beside import Beside
 from stax.backends.llvm.lanes import Layout, Part
 from stax.backends.llvm.tiles import Tile
 from stax.backends.llvm.writer import Function
@@ -60,6 +61,7 @@ class Context:
     reads: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])
     expanded: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, tuple[Expr, Expr]])
     tiles: dict[int, Tile] = field(default_factory=dict[int, Tile])
+    beside: dict[int, Beside] = field(default_factory=dict[int, Beside])
     tasks: int = 0
     long: bool = False
 
