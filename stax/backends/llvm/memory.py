@@ -349,6 +349,11 @@ def store(
         return
     text = stored(s, vector(f, value, dtype, lanes), dtype, lanes)
     wide = types.vector(kind, lanes)
+    only = None if m.lanes is None or atomic is not None else _only(m.lanes)
+    if only is not None:  # LLVM 22 stores all bytes of what a masked store of one lane would have cut off
+        one = f.put(f"extractelement {wide} {text}, i64 {only}")
+        _put_one(s, place, _lane(s, where, only, lanes), one, m.whole, atomic)
+        return
     if atomic is None and where.step in (size, -size) and (m.lanes is None or native_mask(s, dtype)):
         back = where.step == -size
         at = _move(s, where.first, str(-size * (lanes - 1))) if back else where.first
@@ -376,6 +381,12 @@ def store(
         keep = f.put(f"extractelement {types.vector('i1', lanes)} {on}, i64 {k}") if on is not None else None
         one = f.put(f"extractelement {wide} {text}, i64 {k}")
         _put_one(s, place, _lane(s, where, k, lanes), one, keep, atomic)
+
+
+def _only(lanes: str) -> int | None:
+    """Return the one lane that holds, of a mask that is known."""
+    found = [k for k, flag in enumerate(lanes[1:-1].split(", ")) if flag == "i1 true"] if lanes[0] == "<" else []
+    return found[0] if len(found) == 1 else None
 
 
 def _streamed(s: State, place: Place, at: str, text: str, wide: str, size: int) -> None:
