@@ -37,3 +37,14 @@ def test_every_application_of_the_peers_is_written_in_stax():
     assert set(stax_suite.PROGRAMS) == set(apps.APPS)
     assert stax_suite.variants("harris") == ["stax", "hand"]
     assert stax_suite.variants("something else") == []
+
+
+@pytest.mark.parametrize(("name", "variant"), [("heat2d", "hand"), ("heat2d", "hand_untiled"), ("seidel2d", "hand")])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_plates_in_tiles_of_time_give_the_oracles_bits(name, variant, threads):
+    app = apps.APPS[name]
+    for params in (app.params("small"), {"n": 61, "steps": 53}, {"n": 3, "steps": 2}):
+        inputs = app.make(params)
+        wanted = interpret(stax_suite.PROGRAMS[name](), stax_suite.arguments(name, inputs, params))
+        got = stax_suite.build(name, inputs, params, variant, threads)()
+        assert got.tobytes() == wanted.tobytes(), params
