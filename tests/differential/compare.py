@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import signal
 import time
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -46,6 +48,7 @@ MOST_CELLS = 1 << 17
 GROWTH = 8
 MOST_COUNTED = 3
 OFTEN = ("split", "tile", "reorder", "vectorize", "parallel", "unroll", "compute_root", "compute_at")
+ORACLE_SECONDS = 4.0
 
 
 @dataclass(slots=True)
@@ -174,6 +177,22 @@ def _extents(
     return extents
 
 
+@contextmanager
+def _limited(seconds: float, what: str) -> Iterator[None]:
+    """Raise Refused where the block takes more than so much CPU time."""
+
+    def end(*_: object) -> None:
+        raise Refused(f"call: {what}")
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
 def oracle(built: Built) -> dict[str, tuple[np.ndarray, ...]]:
     """Return what the program means."""
     algebra = built.regions.context.algebra
@@ -188,7 +207,8 @@ def oracle(built: Built) -> dict[str, tuple[np.ndarray, ...]]:
         if math.prod(max(0, hi - lo + 1) for lo, hi in boxes[name]) > MOST_CELLS:
             raise Refused("call: a Func is too large")
     sizes = {(name, d): n for name, shape in built.shapes.items() for d, n in enumerate(shape)}
-    found = interpret(built.pipeline, built.arrays, built.scalars, boxes, sizes)
+    with _limited(ORACLE_SECONDS, "the oracle goes through too many points"):
+        found = interpret(built.pipeline, built.arrays, built.scalars, boxes, sizes)
     out: dict[str, tuple[np.ndarray, ...]] = {}
     for name, parts in found.items():
         f, box = built.pipeline.func(name), boxes[name]
