@@ -41,7 +41,7 @@ def draw_lines(
             for line in lines:
                 schedule.say(line)
             if prove(pipeline, schedule.lines, regions).contract != "bitwise":
-                raise UnsupportedError("sums in another order are compared in `sums`")
+                raise UnsupportedError("sums in another order are compared in tests.directives.test_random_sums")
             if outcome is not None:
                 outcome.attempts["accepted"] = outcome.attempts.get("accepted", 0) + 1
         except UserError as error:
