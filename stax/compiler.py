@@ -29,6 +29,7 @@ from stax.lower.notes import ignored, notes
 from stax.lower.passes import lower
 from stax.lower.time_stages import TIMES, time_stages
 from stax.options import Options
+from stax.poly.proofs import Proofs
 from stax.runtime.cache import Store, default_folder, object_key
 from stax.runtime.kernel import Build, Kernel
 from stax.runtime.pool import pool
@@ -204,14 +205,14 @@ def _kernel(
     require: str | None,
 ) -> Kernel:
     regions = infer(pipeline)
-    legal = prove(pipeline, schedule.lines if schedule else (), regions)
+    store = Store((options.cache_dir or default_folder()) if options.cache else None)
+    legal = prove(pipeline, schedule.lines if schedule else (), regions, Proofs(store))
     if require == "bitwise":
         _refuse_reordered(legal)
     program = lower(legal)
     for text in ignored(legal):
         warnings.warn(text, StaxWarning, stacklevel=3)
     machine = target or host()
-    store = Store((options.cache_dir or default_folder()) if options.cache else None)
 
     def compiled(program: Program, facts: Facts) -> Artifact:
         from stax.backends.llvm.build import artifact

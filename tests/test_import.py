@@ -33,6 +33,24 @@ def test_defining_a_program_loads_nothing_heavy():
     assert not loaded(program) & set(HEAVY)
 
 
+def test_a_schedule_that_was_proved_and_compiled_before_loads_no_isl(tmp_path: Path) -> None:
+    """What isl said is kept beside the code, so that a second process asks nobody."""
+    program = f"""
+import numpy as np, stax as sx
+t, x = sx.vars("t x")
+a = sx.Input("a", sx.float32, 1)
+u = sx.Func("u", shape=(9, a.shape[0]))
+u[0, x] = a[x]
+u[t, x] = sx.select((x >= 1) & (x < a.shape[0] - 1), u[t - 1, x - 1] + u[t - 1, x + 1], u[t - 1, x])
+s = sx.Schedule(u)
+s[u].skew(x, t, 1).tile((t, x), ("to", "xo"), ("ti", "xi"), (4, 8))
+k = sx.compile(u, s, options=sx.Options(cache_dir={str(tmp_path)!r}), strict_native=True)
+assert k(np.ones(40, np.float32)).shape == (9, 40)
+"""
+    assert "islpy" in loaded(program)
+    assert "islpy" not in loaded(program)
+
+
 def test_help_of_the_command_line_loads_no_compiler():
     found = loaded(
         "import sys; sys.argv = ['stax', '--help']\nimport runpy\ntry: import stax.cli.app\nexcept SystemExit: pass"

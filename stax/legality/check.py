@@ -12,8 +12,9 @@ from stax.algorithm.combine import combine
 from stax.algorithm.inline import inline
 from stax.algorithm.keep import Kept, keeps
 from stax.algorithm.nodes import Func, Pipeline
-from stax.bounds.accesses import Access, accesses, at_data, domain_facts, kept_inside
+from stax.bounds.accesses import Access, Facts, accesses, at_data, domain_facts, kept_inside
 from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name
+from stax.bounds.interval import Bounder
 from stax.errors import LegalityError, ScheduleError, UnsupportedError
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
@@ -537,6 +538,7 @@ class _Check:
         outer = self.within.loops(path)
         prover = Prover(self.algebra, outer, self.context.at_least)
         asked: list[Interval | None] = [None] * len(f.dims)
+        known: dict[tuple[str, int, Affine, Facts], Interval] = {}
         for reader, stage, access in self.readers.get(f.name, []):
             if reader.name in but:
                 continue
@@ -545,12 +547,16 @@ class _Check:
             if whole[: len(path)] != path:
                 self._outside(f, access, path[-1])
                 continue
-            ranges = self.within.variables(reader, stage, len(path) - len(own))
-            bounder = self.context.bounder(ranges, prover)
             inner = self.within.loops(whole[len(path) :])
+            bounder: Bounder | None = None
             for d, index in enumerate(access.index):
-                found = self.within.over(bounder.interval(index, access.facts), inner, outer)
-                asked[d] = hull(prover, asked[d], found)
+                key = (reader.name, stage, index, access.facts)
+                if key not in known:
+                    if bounder is None:
+                        ranges = self.within.variables(reader, stage, len(path) - len(own))
+                        bounder = self.context.bounder(ranges, prover)
+                    known[key] = self.within.over(bounder.interval(index, access.facts), inner, outer)
+                asked[d] = hull(prover, asked[d], known[key])
         return asked
 
     def _outside(self, f: Func, access: Access, last: tuple[StageRef, int]) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from time import perf_counter
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from stax.poly.clash import Clash, Problem, TooHard, clash, replaced
 from stax.poly.covered import Escape, Uncovered, uncovered
@@ -27,10 +28,27 @@ class Entry:
     time_s: float
 
 
-class Proofs:
-    """Answers by the text of their questions, so that editing a directive asks again only what it touches."""
+class Kept(Protocol):
+    """Bytes by key that outlive the process, such as `runtime.cache.Store`."""
 
-    def __init__(self) -> None:
+    def get(self, key: str) -> bytes | None:
+        """Return what is kept under `key`, or None."""
+        ...
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep `data` under `key`, if that can be done."""
+        ...
+
+
+class Proofs:
+    """Answers by the text of their questions, so that editing a directive asks again only what it touches.
+
+    Of the questions that `kept` has an answer to, none reaches isl: kept is that there is nothing to be found, as then
+    the program is legal.
+    """
+
+    def __init__(self, kept: Kept | None = None) -> None:
+        self._kept = kept
         self._clashes: dict[Problem, Clash | TooHard | None] = {}
         self._lost: dict[tuple[Problem, Problem], Lost | TooHard | None] = {}
         self._met: dict[Question, Met | TooHard | None] = {}
@@ -69,14 +87,27 @@ class Proofs:
         if asked in answers:
             self.known += 1
         else:
-            try:
-                answers[asked] = ask(asked)
-            except TooHard as error:
-                answers[asked] = error
+            answers[asked] = self._found(asked, ask)
         answer = answers[asked]
         if isinstance(answer, TooHard):
             raise answer
         return answer
 
+    def _found(self, asked: _Asked, ask: Callable[[_Asked], Answer | None]) -> Answer | TooHard | None:
+        key = "" if self._kept is None else sha256(f"{_FORMAT} {asked!r}".encode()).hexdigest()
+        if self._kept is not None and self._kept.get(key) == _NOTHING:
+            return None
+        try:
+            found = ask(asked)
+        except TooHard as error:
+            return error
+        if self._kept is not None and found is None:
+            self._kept.put(key, _NOTHING)
+        return found
 
+
+_FORMAT = "stax proof 1"
+"""Part of the key of what is kept: another number where the same question is answered in another way."""
+
+_NOTHING = b"nothing"
 _Asked = TypeVar("_Asked")
