@@ -79,7 +79,7 @@ def test_an_answer_is_remembered_by_the_text_of_the_question(monkeypatch: pytest
         count += 1
         return whole(question)
 
-    monkeypatch.setattr(room, "clash", counted)
+    monkeypatch.setattr("stax.poly.proofs.clash", counted)
     proofs = Proofs()
     for _ in range(3):
         check(freeze(u), s.lines, proofs=proofs)
@@ -94,7 +94,7 @@ def test_what_is_refused_for_its_cost_says_so(monkeypatch: pytest.MonkeyPatch) -
     def hard(question: room.Problem) -> None:
         raise TooHard("")
 
-    monkeypatch.setattr(room, "clash", hard)
+    monkeypatch.setattr("stax.poly.proofs.clash", hard)
     with pytest.raises(LegalityError, match="was not found out"):
         sx.check(u, s)
 
