@@ -22,6 +22,7 @@ from stax.lang.freeze import freeze
 from stax.lang.func import Func
 from stax.legality.check import check as prove
 from stax.legality.sequence import in_sequence
+from stax.legality.summation import roundings
 from stax.loops.nodes import Program
 from stax.loops.show import show as show_loops
 from stax.loops.walk import MOST_CHANNELS, pixels
@@ -234,6 +235,7 @@ def _kernel(
         source=_Sources(program, plain, machine),
         schedule=Schedule.of(pipeline, legal.resolved.lines),
         contract=legal.contract,
+        roundings=roundings(legal),
         threads=options.threads or threads_of(machine),
         strict_native=strict,
         symbols=symbols,

@@ -63,7 +63,7 @@ def combining(
         raise LegalityError(
             f'`{who}` is of fp="strict", so its sums keep their order', [(place.span, "here")] if place else []
         )
-    reduced = _reduced(f, stage, found, algebra)
+    reduced = meets(f, stage, found, algebra)
     lanes = {at for at, loop in enumerate(nest.loops) if loop.kind is LoopKind.VECTOR or loop.apart}
     meeting = frozenset(at for name in reduced for at in points.leaves(name))
     if points.skewed:  # a loop that names the cell meets it again at another point of the loop it is skewed along
@@ -90,7 +90,7 @@ def _leaves(points: Points, nest: Nest, name: str) -> frozenset[int]:
     return points.leaves(name) if name in nest.roots else frozenset()
 
 
-def _reduced(f: Func, stage: int, found: tuple[Access, ...], algebra: Algebra) -> list[str]:
+def meets(f: Func, stage: int, found: tuple[Access, ...], algebra: Algebra) -> list[str]:
     """Return the variables of the domain that do not name the cell of a point by themselves."""
     update = f.updates[stage - 1]
     cell = next(a.index for a in reversed(found) if a.source == f.name)
@@ -99,4 +99,4 @@ def _reduced(f: Func, stage: int, found: tuple[Access, ...], algebra: Algebra) -
     return [r.name for r in update.domain if not (r.name in own and sum(r.name in u for u in uses) == 1)]
 
 
-__all__ = ["Combining", "combining"]
+__all__ = ["Combining", "combining", "meets"]
