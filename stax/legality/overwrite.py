@@ -314,9 +314,14 @@ class Overwriting:
             raise overwritten(f, stage, target, points, over, asked, bad, self._said_of(f.name, target))
 
     def _said_of(self, name: str, target: str) -> Overwrite:
-        """Return the line that puts `name` where `target` lay, through others perhaps."""
-        line = self._said(name)
-        return line if line.target == target else self._said_of(line.target, target)
+        """Return the line that puts `name` where `target` lay, through others perhaps; else one that names it."""
+        line = self._said(name if name in self.resolved.overwrites else self._next(name))
+        seen = line
+        while seen.target != target:
+            if seen.target not in self.resolved.overwrites:
+                return line
+            seen = self._said(seen.target)
+        return seen
 
     def _unknown(self, name: str, target: str, found: Sequence[Access]) -> LegalityError:
         read = next((a.read for a in found if a.source == target and a.read is not None), None)

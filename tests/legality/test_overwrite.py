@@ -12,6 +12,7 @@ import stax as sx
 from stax.errors import ArgumentError, ScheduleError
 from stax.loops import interpret as loops
 from stax.lower.passes import lower
+from stax.poly.isl import TooHard
 from stax.testing import interpret
 
 y, x = sx.vars("y x")
@@ -201,6 +202,25 @@ def test_what_is_computed_again_does_not_share_storage_between_iterations() -> N
 
     text = refused(out, say, "computed again")
     assert "is computed in iteration (y = 0, y.in = 31) and in iteration (y = 1, y.in = 0)" in text
+
+
+def test_a_question_about_storage_that_is_too_hard_is_refused_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hard(*_: Any) -> None:
+        raise TooHard("too many operations")
+
+    monkeypatch.setattr("stax.poly.proofs.meet", hard)
+    monkeypatch.setattr("stax.poly.proofs.clash", hard)
+    refused(shifted(1), lambda s: s["f"].overwrite("a").vectorize(x, 8), "was not found out: the question is too hard")
+    a = sx.Input("a", sx.int32, 2)
+    g, out = sx.Func("g"), sx.Func("out")
+    g[y, x] = a[y, x] + 1
+    out[y, x] = g[y, x] * 2
+
+    def say(s: sx.Schedule) -> None:
+        s["g"].compute_at("out", "y")
+        s["out"].overwrite("g")
+
+    refused(out, say, "was not found out|does not fit|not seen")
 
 
 def test_updates_work_in_place_of_what_they_begin_with() -> None:
