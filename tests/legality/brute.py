@@ -415,12 +415,7 @@ class Run:
             return value
 
         if self._joins(f, k, lanes):
-            self.rng.shuffle(lanes)
-            for lane in lanes:
-                write = self.truth.effect(f, k, lane.point, load)
-                if write is not None:
-                    memory[f.name][self._slot(f.name, write[0])] = write[1]
-            yield
+            yield from self._joined(f, k, lanes, memory, load)
             return
         writes = [self.truth.effect(f, k, lane.point, load) for lane in lanes]
         yield
@@ -433,13 +428,34 @@ class Run:
         yield
 
     def _joins(self, f: Func, k: int, lanes: list[Instance]) -> bool:
-        """Return whether lanes combine into a cell one at a time: that of them all, or any where it is `atomic`."""
+        """Return whether lanes combine into a cell one at a time: those of one cell, or all where it is `atomic`."""
         if not k or commuting(f, f.updates[k - 1]) is None:
             return False
-        if len(lanes) == 1 or self.twins[StageRef(f.name, k)].atomic:
-            return self.twins[StageRef(f.name, k)].atomic
-        named = {v.name for v in postorder(f.updates[k - 1].index) if isinstance(v, Var)}
-        return len({tuple(lane.point[v] for v in named if v in lane.point) for lane in lanes}) == 1
+        return len(lanes) > 1 or self.twins[StageRef(f.name, k)].atomic
+
+    def _joined(
+        self, f: Func, k: int, lanes: list[Instance], memory: dict[str, Memory], load: Callable[[str, Cell], int]
+    ) -> Iterator[None]:  # fmt: skip
+        """Combine lanes into their cells: partial results of lanes that differ in what does not name the cell.
+
+        Those whose cells only happen to be the same read it before any writes, but for where it is `atomic`.
+        """
+        self.rng.shuffle(lanes)
+        named = sorted({v.name for v in postorder(f.updates[k - 1].index) if isinstance(v, Var)})
+        atomic = self.twins[StageRef(f.name, k)].atomic
+        written: dict[object, dict[Cell, int]] = {}
+        for lane in lanes:
+            own = written.setdefault(() if atomic else tuple(lane.point.get(v) for v in named), {})
+            write = self.truth.effect(
+                f, k, lane.point, lambda source, cell, own=own: own[cell] if cell in own else load(source, cell)
+            )
+            if write is not None:
+                own[write[0]] = write[1]
+        if not atomic:
+            yield
+        for own in written.values():
+            memory[f.name] |= {self._slot(f.name, cell): value for cell, value in own.items()}
+        yield
 
 
 class Truth:

@@ -47,9 +47,9 @@ def _run(pipeline: Pipeline, lines: Sequence[Line], sizes: Mapping[str, Cell], f
 
 
 def _box(run: Run, f: Func, points: Sequence[Point]) -> Box:
-    """Return the box of a Func; one that is computed in loops may be asked for any of its points there."""
+    """Return the box of a Func; of one that is no output, more may be computed than is read."""
     box = run.truth.boxes[f.name]
-    if f.name not in run.places:
+    if f.name in run.pipeline.outputs:
         return box
     seen = [[p.get(d, lo) for p in points] for d, (lo, _) in zip(f.dims, box, strict=True)]
     return [(min(lo, *at), max(hi, *at)) for at, (lo, hi) in zip(seen, box, strict=True)]
