@@ -32,6 +32,7 @@ Around = Mapping[tuple[StageRef, str], int]
 """What the loops around count, by stage and name."""
 Regions = Callable[["Truth", str, Around], Box]
 MASK = 2**64 - 1
+WIDE = 10**6
 COMMUTING: dict[BinaryOp, Callable[[int, int], int]] = {
     BinaryOp.ADD: lambda a, b: (a + b) & MASK,
     BinaryOp.MUL: lambda a, b: (a * b) & MASK,
@@ -117,7 +118,7 @@ class Twin:
     def fuse(self, outer: str, inner: str, fused: str) -> None:
         def step(values: Point) -> Iterator[Point]:
             one, other = values.pop(outer), values.pop(inner)
-            extents = values.pop(extent_name(outer)), values.pop(extent_name(inner))
+            extents = values.pop(extent_name(outer), 1), values.pop(extent_name(inner), WIDE)
             yield {**values, fused: one * extents[1] + other, extent_name(fused): extents[0] * extents[1]}
 
         at = self.place(outer)
