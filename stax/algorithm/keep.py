@@ -59,6 +59,8 @@ def keeps(f: Func, d: int, algebra: Algebra) -> Kept | None:
         runs = cond if runs is None else build.both(runs, cond)
     if runs is None:
         return None
+    if starts:  # what is read elsewhere may be outside its array where a start value is
+        inner = [build.select(runs, v, build.const(False if v.dtype.is_bool else 0, v.dtype)) for v in inner]
     for cond, values in reversed(starts):
         inner = [build.select(cond, yes, no) for yes, no in zip(values, inner, strict=True)]
     return Kept(tuple(cond for cond, _ in starts), runs, tuple(inner))
