@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--shrink", action="store_true", help="with --seed-one: make the program smaller first")
     parser.add_argument("--mutants", type=int, metavar="PROGRAMS", help="let each mutant be found within so many")
     parser.add_argument("--times", action="store_true")
+    parser.add_argument("--recurrences", action="store_true", help="programs and schedules that are mostly of these")
     given = parser.parse_args()
     if given.mutants is not None:
         from tests.differential.mutants import report
@@ -33,8 +34,8 @@ def main() -> int:
     if given.seed_one is not None:
         from tests.differential.shrink import show_one
 
-        return show_one(given.seed_one, given.schedules, given.shrink)
-    return _all(given.programs, given.schedules, given.seed, given.jobs, given.times)
+        return show_one(given.seed_one, given.schedules, given.shrink, given.recurrences)
+    return _all(given.programs, given.schedules, given.seed, given.jobs, given.times, given.recurrences)
 
 
 def _until_interrupted(results: Iterator[Any]) -> Iterator[Any]:
@@ -45,8 +46,11 @@ def _until_interrupted(results: Iterator[Any]) -> Iterator[Any]:
         print("interrupted", file=sys.stderr)
 
 
-def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> int:
+def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool, recurrences: bool) -> int:
+    from tests.differential.recurrences import COUNTED
     from tests.differential.seen import LEAST, expected, table
+
+    wanted = [f"directive {word}" for word in COUNTED] if recurrences else expected()
 
     start = time.monotonic()
     bad: list[str] = []
@@ -57,7 +61,7 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> in
     seen: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
     attempts: Counter[str] = Counter()
-    todo = (Job(seed + k, schedules) for k in range(programs))
+    todo = (Job(seed + k, schedules, recurrences) for k in range(programs))
     ran = 0
     for result in _until_interrupted(run_all(work, todo, jobs)):
         ran += 1
@@ -82,8 +86,8 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool) -> in
         if ran % 100 == 0:
             print(f"{ran} programs, {time.monotonic() - start:.0f} s, {len(bad)} bad", file=sys.stderr, flush=True)
     print(table(drawn, seen, LEAST))
-    few = [word for word in expected() if seen[word] < LEAST]
-    print(f"{len(few)} of {len(expected())} words seen fewer than {LEAST} times{': ' if few else ''}{', '.join(few)}")
+    few = [word for word in wanted if seen[word] < LEAST]
+    print(f"{len(few)} of {len(wanted)} words seen fewer than {LEAST} times{': ' if few else ''}{', '.join(few)}")
     print(f"{sum(refused.values())} programs or calls refused:")
     for message, n in refused.most_common(12):
         print(f"  {n:5d}  {message[:140]}")

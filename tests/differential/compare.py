@@ -41,6 +41,7 @@ from stax.schedule.legal import Legal
 from stax.schedule.schedule import Schedule
 from tests.differential import layouts
 from tests.differential.generate import DIMS, Drawn
+from tests.differential.recurrences import is_counted
 from tests.differential.schedules import draw_lines
 from tests.differential.seen import words_drawn, words_of
 
@@ -372,7 +373,7 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
             lines: tuple[Line, ...] = ()
             current = f"schedule {k} (drawing)"
             if k:
-                lines = draw_lines(rng, built.pipeline, built.regions, outcome, built.shapes)
+                lines = draw_lines(rng, built.pipeline, built.regions, outcome, built.shapes, drawn.recurrences)
             clock("draw schedule")
             current = "\n".join(str(Schedule.of(built.pipeline, lines)).splitlines()[2:]) if lines else "default"
             kernel, legal, program, texts = kernel_of(built, lines)
@@ -386,7 +387,7 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
                 continue
             clock("compile and call")
             compare("machine code", found, wanted)
-            if rng.random() < 0.3:
+            if rng.random() < 0.3 or drawn.recurrences:
                 compare("loops", run_loops(built, program), wanted)
                 clock("loops")
             outcome.runs += 1
@@ -409,10 +410,10 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
 def _count_directives(rng: Random, built: Built, lines: Sequence[Line], program: Program, outcome: Outcome) -> None:
     """Count some directives, the rarer words first, as seen if the loops are others without them."""
     text = show_loops(program)
-    first = [k for k, line in enumerate(lines) if not _word(line).startswith(OFTEN)]
+    first = [k for k, line in enumerate(lines) if is_counted(lines, k) or not _word(line).startswith(OFTEN)]
     chosen = rng.sample(first, min(len(first), MOST_COUNTED))
     for at in chosen or [rng.randrange(len(lines))]:
-        word = f"directive {_word(lines[at])}"
+        word = f"directive {is_counted(lines, at) or _word(lines[at])}"
         outcome.drawn[word] = outcome.drawn.get(word, 0) + 1
         rest = [line for k, line in enumerate(lines) if k != at]
         try:

@@ -8,7 +8,7 @@ have no upper end: `compare` gives them the extents that the program asks for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -81,6 +81,9 @@ class Scope:
     words: list[str] = field(default_factory=list)
 
 
+Kind = Callable[[], str | None]
+
+
 @dataclass(eq=False, slots=True)
 class InputSpec:
     name: str
@@ -108,6 +111,7 @@ class Drawn:
     declared: set[str] = field(default_factory=set)
     fp: str = "default"
     words: dict[str, set[str]] = field(default_factory=dict)
+    recurrences: bool = False
 
     def text(self) -> str:
         """Return the program as Python."""
@@ -116,7 +120,7 @@ class Drawn:
 
 def draw(seed: int) -> Drawn:
     """Return the program of `seed`."""
-    return _Drawer(seed).program()
+    return Drawer(seed).program()
 
 
 def _number(value: float) -> str:
@@ -131,7 +135,9 @@ def limits(dtype: str) -> tuple[int, int]:
     return (0, 2**bits - 1) if dtype[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-class _Drawer:
+class Drawer:
+    """Draws one program; `kinds` are the Funcs that it may have, with their weights."""
+
     def __init__(self, seed: int) -> None:
         self.r = Random(f"stax {seed}")
         self.out = Drawn(seed)
@@ -159,13 +165,7 @@ class _Drawer:
             self.param(r.choice(self.types))
         if r.random() < 0.2:
             self.table()
-        kinds = (
-            (self.pure, 10), (self.reduction, 4), (self.pure_update, 2), (self.scatter, 3), (self.recurrence, 3),
-            (self.group, 1), (self.tuple_func, 2), (self.lookup, 1), (self.part_update, 1),
-            (self.padded, 6), (self.monoid, 1), (self.position, 2), (self.rare, 8), (self.converted, 3),
-            (partial(recurring.triangle, self), 2), (partial(recurring.keeping, self), 1),
-            (partial(recurring.skewed, self), 1), (partial(recurring.lagging, self), 1),
-        )  # fmt: skip
+        kinds = self.kinds()
         made: list[str] = []
         for _ in range(r.choice((1, 2, 2, 3, 3, 4, 5))):
             kind = r.choices([k for k, _ in kinds], [w for _, w in kinds])[0]
@@ -181,6 +181,15 @@ class _Drawer:
             made.append(name)
         self.outputs(made)
         return self.out
+
+    def kinds(self) -> tuple[tuple[Kind, int], ...]:
+        return (
+            (self.pure, 10), (self.reduction, 4), (self.pure_update, 2), (self.scatter, 3), (self.recurrence, 3),
+            (self.group, 1), (self.tuple_func, 2), (self.lookup, 1), (self.part_update, 1),
+            (self.padded, 6), (self.monoid, 1), (self.position, 2), (self.rare, 8), (self.converted, 3),
+            (partial(recurring.triangle, self), 2), (partial(recurring.keeping, self), 1),
+            (partial(recurring.skewed, self), 1), (partial(recurring.lagging, self), 1),
+        )  # fmt: skip
 
     def outputs(self, made: list[str]) -> None:
         r = self.r
@@ -224,7 +233,7 @@ class _Drawer:
 
     def input(self, dtype: str, rank: int) -> Source:
         name = self.fresh("a")
-        self.say(f'{name} = sx.Input("{name}", {_type(dtype)}, {rank})')
+        self.say(f'{name} = sx.Input("{name}", {type_text(dtype)}, {rank})')
         self.out.inputs.append(InputSpec(name, dtype, [0] * rank))
         made = Source(name, (dtype,), [0] * rank, [None] * rank, [f"{name}.shape[{d}]" for d in range(rank)], "input")
         self.sources.append(made)
@@ -233,7 +242,7 @@ class _Drawer:
     def param(self, dtype: str) -> str:
         name = self.fresh("p")
         value: Any = self.value(dtype)
-        self.say(f'{name} = sx.Param("{name}", {_type(dtype)})')
+        self.say(f'{name} = sx.Param("{name}", {type_text(dtype)})')
         self.out.params.append(ParamSpec(name, dtype, value))
         return name
 
@@ -312,10 +321,10 @@ class _Drawer:
             extra = f", shape={shape}"
             self.out.declared.add(name)
         if r.random() < 0.15:
-            extra += f", dtype={_type(dtype)}"
+            extra += f", dtype={type_text(dtype)}"
         value = self.expr(dtype, self._scope(dims, floors, ceils))
         self._make(name, extra)
-        self.say(f"{name}[{_index(dims)}] = ", value)
+        self.say(f"{name}[{index_text(dims)}] = ", value)
         closed = any(c is not None and c < 0 for c in ceils)
         self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims), "closed" if closed else "func"))
         return name
@@ -332,11 +341,17 @@ class _Drawer:
         value = terms[0]
         kind = r.choice(FLOATS)
         for term in terms[1:]:
-            parts: list[Piece] = ["(sx.cast(", value, f", {_type(kind)}) - sx.cast(", term, f", {_type(kind)}))"]
+            parts: list[Piece] = [
+                "(sx.cast(",
+                value,
+                f", {type_text(kind)}) - sx.cast(",
+                term,
+                f", {type_text(kind)}))",
+            ]
             value = Term(kind, parts)
         self._make(name)
         self.seldom.append(name)
-        self.say(f"{name}[{_index(dims)}] = ", value)
+        self.say(f"{name}[{index_text(dims)}] = ", value)
         self.sources.append(Source(name, (value.dtype,), floors, ceils, [None] * len(dims)))
         return name
 
@@ -401,7 +416,7 @@ class _Drawer:
         scope.depth = r.choice((0, 1))
         self._make(name)
         self.seldom.append(name)
-        self.say(f"{name}[{_index(dims)}] = sx.cast(", self.expr(taken, scope), f", {_type(made)})")
+        self.say(f"{name}[{index_text(dims)}] = sx.cast(", self.expr(taken, scope), f", {type_text(made)})")
         self.sources.append(Source(name, (made,), floors, ceils, [None] * len(dims)))
         return name
 
@@ -420,7 +435,7 @@ class _Drawer:
             inner = self._domain(scope)
             again = self.expr(dtype, Scope(inner, 1, False))
         self._make(name)
-        cell = f"{name}[{_index(dims)}]"
+        cell = f"{name}[{index_text(dims)}]"
         self.say(f"{cell} = ", first)
         self.word("update over an RDom")
         self._step(cell, dtype, value)
@@ -513,7 +528,7 @@ class _Drawer:
         first = self.expr(dtype, scope)
         values = [self.expr(dtype, Scope(scope.names, 2)) for _ in range(r.choice((1, 1, 2)))]
         self._make(name)
-        cell = f"{name}[{_index(dims)}]"
+        cell = f"{name}[{index_text(dims)}]"
         self.say(f"{cell} = ", first)
         for value in values:
             self._step(cell, dtype, value)
@@ -540,13 +555,13 @@ class _Drawer:
         read = [str(r.randint(0, top)) if k == d else v for k, v in enumerate(dims)]
         self._make(name, f", shape={shape}")
         self.out.declared.add(name)
-        self.say(f"{name}[{_index(dims)}] = ", first)
+        self.say(f"{name}[{index_text(dims)}] = ", first)
         form = r.choice(self._steps(dtype))
         if r.random() < 0.5:
-            self.say(f"{name}[{_index(left)}] = ", value)
+            self.say(f"{name}[{index_text(left)}] = ", value)
         else:
-            old = Term(dtype, [f"{name}[{_index(read)}]"])
-            self.say(f"{name}[{_index(left)}] = ", Term(dtype, [form[0], old, form[1], value, form[2]]))
+            old = Term(dtype, [f"{name}[{index_text(read)}]"])
+            self.say(f"{name}[{index_text(left)}] = ", Term(dtype, [form[0], old, form[1], value, form[2]]))
         self.word("update of a part or by positions")
         self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims)))
         return name
@@ -571,7 +586,7 @@ class _Drawer:
         value = self.expr(dtype, Scope(names, 2, r.random() < 0.15))
         self._make(name, f", shape={shape}")
         self.out.declared.add(name)
-        self.say(f"{name}[{_index(dims)}] = ", first)
+        self.say(f"{name}[{index_text(dims)}] = ", first)
         cell: list[Piece] = [f"{name}["]
         for k, i in enumerate(index):
             cell += [", " if k else "", i]
@@ -629,12 +644,12 @@ class _Drawer:
             reads.append([f"{v} - 1" if k == other else v for k, v in enumerate(dims)])
             if r.random() < 0.5:
                 reads.append([f"{v} - 1" if k in (d, other) else v for k, v in enumerate(dims)])
-        self._make(name, f", shape={shape}, dtype={_type(dtype)}")
+        self._make(name, f", shape={shape}, dtype={type_text(dtype)}")
         self.out.declared.add(name)
-        self.say(f"{name}[{_index(start)}] = ", first)
+        self.say(f"{name}[{index_text(start)}] = ", first)
         if edges is not None:
-            self.say(f"{name}[{_index(['0' if k == 1 else v for k, v in enumerate(dims)])}] = ", edges)
-        own = [Term(dtype, [f"{name}[{_index(i)}]"]) for i in reads]
+            self.say(f"{name}[{index_text(['0' if k == 1 else v for k, v in enumerate(dims)])}] = ", edges)
+        own = [Term(dtype, [f"{name}[{index_text(i)}]"]) for i in reads]
         if not two and len(dims) > 1 and r.random() < 0.4:
             side = r.choice([k for k in range(len(dims)) if k != d])
             at = ceils[side]
@@ -643,7 +658,7 @@ class _Drawer:
             way = r.choice(("-", "+"))
             moved[side] = f"{dims[side]} {way} 1"
             cond = f"{dims[side]} > 0" if way == "-" else f"{dims[side]} < {at}"
-            beside = Term(dtype, [f"{name}[{_index(moved)}]"])
+            beside = Term(dtype, [f"{name}[{index_text(moved)}]"])
             own.append(Term(dtype, [f"sx.select({cond}, ", beside, ", ", Term(dtype, [str(own[0])]), ")"]))
             self.word("recurrence beside itself")
         whole = own[0]
@@ -653,7 +668,7 @@ class _Drawer:
                          ["(", whole, form[1], more, ")"])  # fmt: skip
         form = r.choice(self._steps(dtype))
         self.say(
-            f"{name}[{_index(dims)}] = ",
+            f"{name}[{index_text(dims)}] = ",
             Term(dtype, [form[0], whole, form[1], Term(dtype, ["(", value, ")"]), form[2]]),
         )
         self.word("recurrence in two dims" if two else "recurrence downwards" if down else "recurrence")
@@ -670,19 +685,20 @@ class _Drawer:
         scope = self._scope(dims, floors, ceils)
         values = [self.expr(dtype, Scope(scope.names[1:], 1, False)) for _ in range(4)]
         for name in (e, h):
-            self.say(f'{name} = sx.Func("{name}", dtype={_type(dtype)}, shape={shape})')
+            self.say(f'{name} = sx.Func("{name}", dtype={type_text(dtype)}, shape={shape})')
             self.out.declared.add(name)
         t, rest = dims[0], dims[1:]
-        self.say(f"{e}[{_index(['0', *rest])}] = ", values[0])
-        self.say(f"{h}[{_index(['0', *rest])}] = ", values[1])
-        back = _index([f"{t} - 1", *rest])
-        now = _index([t, *rest])
+        self.say(f"{e}[{index_text(['0', *rest])}] = ", values[0])
+        self.say(f"{h}[{index_text(['0', *rest])}] = ", values[1])
+        back = index_text([f"{t} - 1", *rest])
+        now = index_text([t, *rest])
         self.say(f"{e}[{now}] = {e}[{back}] - {h}[{back}] * ", Term(dtype, ["(", values[2], ")"]))
         read = Term(dtype, [f"{e}[{now}]"])
         if rest and r.random() < 0.6:
             top = ceils[1]
             read = Term(
-                dtype, [f"sx.select({rest[0]} < {top}, {e}[{_index([t, f'{rest[0]} + 1', *rest[1:]])}], {e}[{now}])"]
+                dtype,
+                [f"sx.select({rest[0]} < {top}, {e}[{index_text([t, f'{rest[0]} + 1', *rest[1:]])}], {e}[{now}])"],
             )
         self.say(f"{h}[{now}] = {h}[{back}] + ", read, " + ", Term(dtype, ["(", values[3], ")"]))
         self.word("group")
@@ -705,7 +721,7 @@ class _Drawer:
             names = self._domain(scope)
             steps = [self.expr(t, Scope(names, 1, False)) for t in types]
         self._make(name)
-        cell = f"{name}[{_index(dims)}]"
+        cell = f"{name}[{index_text(dims)}]"
         self.say(f"{cell} = (", values[0], ", ", values[1], ")")
         self.word("Func of a tuple")
         if update:
@@ -736,7 +752,7 @@ class _Drawer:
         ceils: list[int | None] = [None] * len(dims)
         at = self.read(byte, "uint8", self._scope(dims, floors, ceils))
         self._make(name)
-        self.say(f"{name}[{_index(dims)}] = {lut}[", at, "]")
+        self.say(f"{name}[{index_text(dims)}] = {lut}[", at, "]")
         self.word("lookup in a Func")
         self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims)))
         return name
@@ -773,7 +789,7 @@ class _Drawer:
             form = r.choice(self._steps(source.dtypes[0]))
             value = Term(value.dtype, [form[0], reads[0], form[1], reads[1], form[2]])
         self._make(name)
-        self.say(f"{name}[{_index(dims)}] = ", value)
+        self.say(f"{name}[{index_text(dims)}] = ", value)
         self.word(f"pad {mode}")
         self.sources.append(Source(name, source.dtypes, own, none, [None] * rank))
         return name
@@ -791,7 +807,7 @@ class _Drawer:
             a, b = self.expr(t, inner), self.expr(t, inner)
             self.say(
                 f'{m} = sx.Monoid("{m}", lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), '
-                f"({_type(t)}(1), {_type(t)}(0)), commutes=False)"
+                f"({type_text(t)}(1), {type_text(t)}(0)), commutes=False)"
             )
             types: tuple[str, ...] = (t, t)
             call: list[Piece] = [f"{m}((", a, ", ", b, f"), over={names[-1].text.split('.')[0]})"]
@@ -800,11 +816,11 @@ class _Drawer:
             a = self.expr(t, inner)
             op = r.choice(("sx.maximum(p, q)", "p ^ q", "p + q"))
             zero = limits(t)[0] if op[0] == "s" else 0
-            self.say(f'{m} = sx.Monoid("{m}", lambda p, q: {op}, {_type(t)}({zero}), commutes=True)')
+            self.say(f'{m} = sx.Monoid("{m}", lambda p, q: {op}, {type_text(t)}({zero}), commutes=True)')
             types = (t,)
             call = [f"{m}(", a, f", over={names[-1].text.split('.')[0]})"]
         self._make(name)
-        self.say(f"{name}[{_index(dims)}] = ", *call)
+        self.say(f"{name}[{index_text(dims)}] = ", *call)
         self.word("Monoid")
         self.sources.append(Source(name, types, floors, ceils, [None] * len(dims)))
         return name
@@ -820,7 +836,7 @@ class _Drawer:
         word = r.choice(("argmin", "argmax"))
         value = self.expr(r.choice([t for t in self.types if t != "bool"]), Scope(names, 2, False))
         self._make(name)
-        self.say(f"{name}[{_index(dims)}] = sx.{word}(", value, f", over={domain})")
+        self.say(f"{name}[{index_text(dims)}] = sx.{word}(", value, f", over={domain})")
         self.word(word)
         count = len(names) - len(scope.names)
         self.sources.append(Source(name, ("int64",) * count, floors, ceils, [None] * len(dims)))
@@ -845,7 +861,7 @@ class _Drawer:
         if r.random() < 0.1:
             other = r.choice(ALL)
             if other != dtype:
-                return Term(dtype, ["sx.cast(", self.expr(other, less), f", {_type(dtype)})"])
+                return Term(dtype, ["sx.cast(", self.expr(other, less), f", {type_text(dtype)})"])
         if r.random() < 0.06:
             return self._mixed(dtype, less)
         return self._float(dtype, less) if dtype in FLOATS else self._int(dtype, less)
@@ -893,13 +909,13 @@ class _Drawer:
             word = r.choice((*FIXED, "absd", "widening_mul", "saturating_cast"))
             if word == "saturating_cast":
                 other = r.choice([t for t in NUMBERS if t != dtype])
-                return Term(dtype, ["sx.saturating_cast(", self.expr(other, scope), f", {_type(dtype)})"])
+                return Term(dtype, ["sx.saturating_cast(", self.expr(other, scope), f", {type_text(dtype)})"])
             a, b = self.expr(dtype, scope), self.expr(dtype, scope)
             if word in FIXED:
                 return self._call(dtype, word, a, b)
             if word == "widening_mul" and "64" in dtype:
                 word = "mul_high"
-            return Term(dtype, [f"sx.cast(sx.{word}(", a, ", ", b, f"), {_type(dtype)})"])
+            return Term(dtype, [f"sx.cast(sx.{word}(", a, ", ", b, f"), {type_text(dtype)})"])
         if pick < 0.97:
             return self._call(dtype, r.choice(("popcount", "clz")), self.expr(dtype, scope))
         return self._call(dtype, "sign", self.expr(dtype, scope))
@@ -949,7 +965,7 @@ class _Drawer:
         r = self.r
         a, b = r.choice(NUMBERS), r.choice(NUMBERS)
         op = r.choice(("+", "*", "-", "/"))
-        return Term(dtype, ["sx.cast(", self.expr(a, scope), f" {op} ", self.expr(b, scope), f", {_type(dtype)})"])
+        return Term(dtype, ["sx.cast(", self.expr(a, scope), f" {op} ", self.expr(b, scope), f", {type_text(dtype)})"])
 
     def _select(self, dtype: str, scope: Scope) -> Term:
         r = self.r
@@ -999,7 +1015,7 @@ class _Drawer:
         self.word(f"inline {word}")
         if word in ("any", "all"):
             made: list[Piece] = [f"sx.{word}(", self.expr("bool", inner), f", over={domain})"]
-            return Term(dtype, made) if dtype == "bool" else Term(dtype, ["sx.cast(", *made, f", {_type(dtype)})"])
+            return Term(dtype, made) if dtype == "bool" else Term(dtype, ["sx.cast(", *made, f", {type_text(dtype)})"])
         kind = r.choice([t for t in self.types if t != "bool"])
         if word == "var":
             kind = r.choice(("float32", "float64", "uint8"))
@@ -1007,8 +1023,10 @@ class _Drawer:
         if word in ("min", "max"):
             extra = f", initial={self._literal(kind)}"
         elif word == "sum" and r.random() < 0.2:
-            extra = f", dtype={_type(kind)}"
-        return Term(dtype, [f"sx.cast(sx.{word}(", self.expr(kind, inner), f", over={domain}{extra}), {_type(dtype)})"])
+            extra = f", dtype={type_text(kind)}"
+        return Term(
+            dtype, [f"sx.cast(sx.{word}(", self.expr(kind, inner), f", over={domain}{extra}), {type_text(dtype)})"]
+        )
 
     # --------------------------------------------------------------------------------------------------------- leaves
 
@@ -1025,14 +1043,14 @@ class _Drawer:
                 return self.read(self.input(dtype, min(rank, 3)), dtype, scope)
             source = r.choice([s for s in self.sources if s.kind != "closed"])
             other = source.dtypes[0]
-            return Term(dtype, ["sx.cast(", self.read(source, other, scope), f", {_type(dtype)})"])
+            return Term(dtype, ["sx.cast(", self.read(source, other, scope), f", {type_text(dtype)})"])
         if pick < 0.82 and scope.names:
-            return Term(dtype, [f"sx.cast({r.choice(scope.names).text}, {_type(dtype)})"])
+            return Term(dtype, [f"sx.cast({r.choice(scope.names).text}, {type_text(dtype)})"])
         if pick < 0.92:
             found = [p.name for p in self.out.params if p.dtype == dtype]
             if found:
                 return Term(dtype, [r.choice(found)])
-        return Term(dtype, [f"{_type(dtype)}({_number(self.value(dtype))})"])
+        return Term(dtype, [f"{type_text(dtype)}({_number(self.value(dtype))})"])
 
     def read(self, source: Source, dtype: str, scope: Scope) -> Term:
         """Return a read of `source` at an index that it has."""
@@ -1161,11 +1179,13 @@ class _Drawer:
         return Term("index", ["sx.cast(", value, f" & {mask if span > 1 else 0}, sx.int64) + {low}"])
 
 
-def _type(dtype: str) -> str:
+def type_text(dtype: str) -> str:
+    """Return the word for a type."""
     return "sx.bool_" if dtype == "bool" else f"sx.{dtype}"
 
 
-def _index(entries: list[str]) -> str:
+def index_text(entries: list[str]) -> str:
+    """Return positions as they stand between brackets."""
     return ", ".join(entries) if entries else "()"
 
 

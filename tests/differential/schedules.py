@@ -15,6 +15,7 @@ from stax.schedule.directives import Line, StageRef, spelled_out
 from stax.schedule.resolve import stage_roots
 from stax.schedule.schedule import Schedule
 from stax.schedule.words import make
+from tests.differential.recurrences import directive
 
 if TYPE_CHECKING:
     from tests.differential.compare import Outcome
@@ -25,14 +26,21 @@ LANES = (2, 3, 4, 5, 7, 8, 16, 17)
 
 def draw_lines(
     rng: Random, pipeline: Pipeline, regions: Regions, outcome: Outcome | None = None,
-    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None, recurrences: bool = False,
 ) -> tuple[Line, ...]:  # fmt: skip
-    """Return the lines of a legal schedule; `shapes` are those of the outputs that a call will ask for."""
+    """Return the lines of a legal schedule; `shapes` are those of the outputs that a call will ask for.
+
+    With `recurrences`, they are mostly of the words for these.
+    """
     schedule = Schedule(pipeline)
     fresh = 0
-    for _ in range(rng.choice((2, 3, 4, 5, 6, 7, 8))):
+    for _ in range(rng.choice((1, 2, 3, 4, 5) if recurrences else (2, 3, 4, 5, 6, 7, 8))):
         fresh += 1
-        lines = _directive(rng, schedule.program, schedule, f"v{fresh}", shapes or {})
+        name, program = f"v{fresh}", schedule.program
+        if recurrences and rng.random() < 0.7:
+            lines = directive(rng, program, schedule, name)
+        else:
+            lines = _directive(rng, program, schedule, name, shapes or {})
         if not lines:
             continue
         word = type(lines[-1].directive).__name__

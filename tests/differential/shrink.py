@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 
+from tests.differential import recurrences
 from tests.differential.compare import Outcome, run
 from tests.differential.generate import Drawn, Term, draw
 from tests.differential.workers import Died, run_all
@@ -12,9 +13,9 @@ from tests.differential.workers import Died, run_all
 ROUNDS = 400
 
 
-def show_one(seed: int, schedules: int, smaller: bool) -> int:
+def show_one(seed: int, schedules: int, smaller: bool, recurrence: bool = False) -> int:
     """Print the program of a seed and what became of it; 1 where it went wrong."""
-    drawn = draw(seed)
+    drawn = (recurrences.draw if recurrence else draw)(seed)
     outcome = _apart([(drawn, schedules, None)])[0]
     if smaller and _bad(outcome):
         drawn, outcome = shrink(drawn, schedules, outcome)

@@ -16,6 +16,7 @@ from tests.differential.work import Job, quick, work
 from tests.differential.workers import Died, run_all
 
 CI_PROGRAMS = 300
+CI_RECURRENCES = 40
 PER_TEST = 15
 CI_SCHEDULES = 2
 TABLE_PROGRAMS = 60
@@ -26,6 +27,17 @@ def test_programs_agree_with_the_oracle_to_the_bit(first: int) -> None:
     bad = []
     for seed in range(first, first + PER_TEST):
         outcome = quick(Job(seed, CI_SCHEDULES))
+        if outcome.status not in ("ok", "refused"):
+            bad.append(f"seed {seed}: {outcome.status}: {outcome.message}\n{outcome.schedule}")
+    assert not bad, "\n".join(bad)
+
+
+@pytest.mark.parametrize("first", range(0, CI_RECURRENCES, 4))
+def test_recurrences_in_other_orders_and_in_place_agree_to_the_bit(first: int) -> None:
+    """Skewed, reversed, mapped, tiled in time, folded, in place; the full size is `--recurrences --programs 3000`."""
+    bad = []
+    for seed in range(first, first + 4):
+        outcome = quick(Job(seed, CI_SCHEDULES, recurrences=True))
         if outcome.status not in ("ok", "refused"):
             bad.append(f"seed {seed}: {outcome.status}: {outcome.message}\n{outcome.schedule}")
     assert not bad, "\n".join(bad)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.differential import recurrences
 from tests.differential.compare import Outcome, run
 from tests.differential.generate import draw
 
@@ -14,6 +15,7 @@ from tests.differential.generate import draw
 class Job:
     seed: int
     schedules: int
+    recurrences: bool = False
 
 
 def work(job: Job) -> Outcome:
@@ -29,7 +31,7 @@ def quick(job: Job) -> Outcome:
 def _run(job: Job, count: bool) -> Outcome:
     with np.errstate(all="ignore"):
         try:
-            drawn = draw(job.seed)
+            drawn = (recurrences.draw if job.recurrences else draw)(job.seed)
         except Exception as error:
             return Outcome(job.seed, "error", f"drawing: {type(error).__name__}: {error}")
         return run(drawn, job.schedules, count=count)
