@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+import ml_dtypes  # noqa: F401  so that NumPy knows bfloat16 by its name
 import numpy as np
 
 import stax as sx

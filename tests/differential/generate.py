@@ -14,6 +14,8 @@ from functools import partial
 from random import Random
 from typing import Any, TypeAlias
 
+from tests.differential import recurring
+
 INTS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 NUMBERS = (*INTS, *FLOATS)
@@ -156,7 +158,6 @@ class Drawer:
     # -------------------------------------------------------------------------------------------------- the program
 
     def program(self) -> Drawn:
-        from tests.differential import recurring
 
         r = self.r
         for _ in range(r.randint(1, 2)):

@@ -81,8 +81,21 @@ class _Recurrences(Drawer):
             Term(dtype, [f"sx.select({' & '.join(inside)}, ", whole, ", ", edge, ")"]),
         )
         self.word("sweeps" if sweeps else "steps")
+        if r.random() < 0.5:
+            return self._last(name, dtype, dims, floors, ceils, down)
         self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims)))
         return name
+
+    def _last(
+        self, name: str, dtype: str, dims: list[str], floors: list[int | None], ceils: list[int | None], down: bool
+    ) -> str:
+        """Say a Func of the last step, the only one that others read, so that the steps may be kept folded."""
+        last, rest = self.fresh("l"), dims[1:]
+        self.out.words[name] = set(self.current)
+        self.say(f'{last} = sx.Func("{last}", dtype={type_text(dtype)})')
+        self.say(f"{last}[{index_text(rest)}] = {name}[{index_text(['0' if down else str(ceils[0]), *rest])}]")
+        self.sources.append(Source(last, (dtype,), floors[1:], ceils[1:], [None] * len(rest)))
+        return last
 
     def _beside(self, rest: list[str], by: dict[str, int]) -> list[str]:
         return [f"{v} {'+' if by[v] > 0 else '-'} 1" if v in by else v for v in rest]
