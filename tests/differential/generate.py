@@ -14,8 +14,6 @@ from functools import partial
 from random import Random
 from typing import Any, TypeAlias
 
-from tests.differential import recurring
-
 INTS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 NUMBERS = (*INTS, *FLOATS)
@@ -158,7 +156,6 @@ class Drawer:
     # -------------------------------------------------------------------------------------------------- the program
 
     def program(self) -> Drawn:
-
         r = self.r
         for _ in range(r.randint(1, 2)):
             self.input(r.choice(self.types), r.choice((1, 1, 2, 2, 2, 3)))
@@ -184,6 +181,8 @@ class Drawer:
         return self.out
 
     def kinds(self) -> tuple[tuple[Kind, int], ...]:
+        from tests.differential import recurring
+
         return (
             (self.pure, 10), (self.reduction, 4), (self.pure_update, 2), (self.scatter, 3), (self.recurrence, 3),
             (self.group, 1), (self.tuple_func, 2), (self.lookup, 1), (self.part_update, 1),
