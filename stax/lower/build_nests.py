@@ -453,7 +453,8 @@ class _Builder:
         held = contexts(roots, always, self.algebra)
         for node, facts in held.values():
             if isinstance(node, Read) and facts - always:
-                if any(bounder.tightens(self.algebra.of(i), facts) for i in node.index):
+                index = [self.algebra.of(i) for i in node.index]
+                if any(bounder.tightens(i, facts) or _keeps_fixed(i, facts) for i in index):
                     masks[id(node)] = self._conditions(facts - always)
         new: dict[int, Expr] = {}
         places: dict[Affine, Expr] = {}
@@ -525,6 +526,14 @@ class _Builder:
             return Load(read.dtype, name, tuple(map(place, index)), mask, span=read.span)
         cells = self._laid(f, tuple(map(place, self._cell(f, index))))
         return Load(read.dtype, self._buffer(f, read.part), cells, mask, span=read.span)
+
+
+def _keeps_fixed(index: Affine, facts: Facts) -> bool:
+    """Return whether `facts` may say that the constant `index` is a position: that an array is so long.
+
+    An inlined Func is read at it, where only part of that Func's values read further.
+    """
+    return not index.terms and bool(facts)
 
 
 def _up(a: Affine, n: int, algebra: Algebra) -> Affine:

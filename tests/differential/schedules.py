@@ -11,7 +11,8 @@ from stax.bounds.infer import Regions
 from stax.errors import LegalityError, StaxError, UnsupportedError, UserError
 from stax.expr.walk import reads
 from stax.legality.check import check as prove
-from stax.schedule.directives import Line, StageRef, spelled_out
+from stax.lower.passes import lower
+from stax.schedule.directives import Line, Memory, StageRef, spelled_out
 from stax.schedule.resolve import stage_roots
 from stax.schedule.schedule import Schedule
 from stax.schedule.words import make
@@ -48,7 +49,10 @@ def draw_lines(
         try:
             for line in lines:
                 schedule.say(line)
-            if prove(pipeline, schedule.lines, regions).contract != "bitwise":
+            legal = prove(pipeline, schedule.lines, regions)
+            if any(isinstance(line.directive, Memory) for line in schedule.lines):
+                lower(legal)
+            if legal.contract != "bitwise":
                 raise UnsupportedError("sums in another order are compared in tests.directives.test_random_sums")
             if outcome is not None:
                 outcome.attempts["accepted"] = outcome.attempts.get("accepted", 0) + 1

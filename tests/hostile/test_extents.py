@@ -176,3 +176,15 @@ def test_three_dims_and_a_histogram() -> None:
         for shape in itertools.product((0, 1, 2, 5, 17), (0, 1, 3, 16), (0, 1, 7, 8, 9, 17)):
             v = ints(*shape).astype(np.uint8)
             same(kernel(v), (v ^ 0x55, np.bincount((v & 15).ravel(), minlength=16).astype(np.int32)), shape)
+
+
+def test_a_fixed_read_that_only_a_condition_on_the_size_allows_is_masked():
+    """The fourth row of a padded array of one row is padding: once inlined, the read is of a constant index."""
+    y, x = sx.vars("y x")
+    a, f, g = sx.Input("a", sx.int32, 2), sx.Func("f"), sx.Func("g")
+    f[y, x] = sx.pad(a, "constant", axes=(0,), value=-5)[y + 1, x + 3]
+    g[()] = f[2, 3]
+    kernel = sx.compile(g, strict_native=True)
+    for rows, want in ((0, -5), (1, -5), (3, -5), (4, 4 * 7 - 1)):
+        assert kernel(a=np.arange(rows * 7, dtype=np.int32).reshape(rows, 7)) == want
+    assert "a[3, 6 if" in kernel.source("loops")
