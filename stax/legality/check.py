@@ -255,6 +255,11 @@ class _Check:
             if f is None or depth is None or (line.source not in self.placed and line.source not in self.inputs):
                 gone = line.source if f is not None else at.func
                 raise LegalityError(f"`{gone}` is inlined, so nothing of it is fetched", [(line.span, "fetched here")])
+            if (f.name, at.stage) not in {(g.name, stage) for g, stage, _ in self.readers.get(line.source, [])}:
+                raise LegalityError(
+                    f"`{at}` no longer reads `{line.source}`, which another line gave it a copy of",
+                    [(line.span, "fetched here")], hint="fetch the copy",
+                )  # fmt: skip
             around = [loop.name for loop in nest.loops[: depth + 1] if loop.kind is LoopKind.VECTOR]
             if around:
                 raise LegalityError(

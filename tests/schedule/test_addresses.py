@@ -114,3 +114,15 @@ def test_a_condition_of_the_language_is_kept_as_its_text() -> None:
     s[f].specialize((a.shape[1] % 8 == 0) & ~(p == 3))
     assert 's["f"].specialize("a.shape[1] % 8 == 0 and not p == 3")' in str(s)
     assert (sx.compile(f, s)(np.ones((2, 8), np.float32), 3) == 3).all()
+
+
+def test_what_has_a_copy_for_its_reader_is_not_fetched_for_it():
+    """The reader reads the copy, whichever of the two lines comes first."""
+    y, x = sx.vars("y x")
+    a, f = sx.Input("a", sx.float32, 2), sx.Func("f")
+    f[y, x] = a[y, x] + 1
+    s = sx.Schedule(f)
+    s[f].prefetch("a", "y", 5)
+    s["a"].cache_read("a_copy", "f")
+    with pytest.raises(sx.errors.LegalityError, match="no longer reads `a`, which another line gave it a copy of"):
+        sx.check(f, s)
