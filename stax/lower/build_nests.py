@@ -454,8 +454,10 @@ class _Builder:
         for node, facts in held.values():
             if isinstance(node, Read) and facts - always:
                 index = [self.algebra.of(i) for i in node.index]
-                if any(bounder.tightens(i, facts) or _keeps_fixed(i, facts) for i in index):
+                if any(bounder.tightens(i, facts) for i in index):
                     masks[id(node)] = self._conditions(facts - always)
+                elif any(not i.terms for i in index):
+                    masks[id(node)] = self._conditions(self._of_sizes(facts - always))
         new: dict[int, Expr] = {}
         places: dict[Affine, Expr] = {}
 
@@ -496,6 +498,16 @@ class _Builder:
             return frozenset(domain_facts(f, 0, self.algebra))
         return self.legal.regions.context.accesses[f.name][stage][-1].facts
 
+    def _of_sizes(self, facts: Facts) -> Facts:
+        """Return those of `facts` that may say that an array is so long that it has a constant index.
+
+        An inlined Func is read at one, where only part of that Func's values read further.
+        """
+        atoms = {fact: [self.algebra.atom(number) for number, _ in fact.sum.terms] for fact in facts}
+        return frozenset(
+            fact for fact, found in atoms.items() if any(isinstance(n, Size | Param) for n in postorder(found))
+        )
+
     def _conditions(self, facts: Facts) -> tuple[Expr, ...]:
         ordered = sorted(facts, key=lambda fact: (fact.unequal, fact.sum.terms, fact.sum.const))
         return tuple(self._condition(fact) for fact in ordered)
@@ -526,14 +538,6 @@ class _Builder:
             return Load(read.dtype, name, tuple(map(place, index)), mask, span=read.span)
         cells = self._laid(f, tuple(map(place, self._cell(f, index))))
         return Load(read.dtype, self._buffer(f, read.part), cells, mask, span=read.span)
-
-
-def _keeps_fixed(index: Affine, facts: Facts) -> bool:
-    """Return whether `facts` may say that the constant `index` is a position: that an array is so long.
-
-    An inlined Func is read at it, where only part of that Func's values read further.
-    """
-    return not index.terms and bool(facts)
 
 
 def _up(a: Affine, n: int, algebra: Algebra) -> Affine:

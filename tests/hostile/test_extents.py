@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import stax as sx
+from stax.testing import interpret
 
 EXTENTS = range(18)
 Array = np.ndarray[Any, Any]
@@ -188,3 +189,18 @@ def test_a_fixed_read_that_only_a_condition_on_the_size_allows_is_masked():
     for rows, want in ((0, -5), (1, -5), (3, -5), (4, 4 * 7 - 1)):
         assert kernel(a=np.arange(rows * 7, dtype=np.int32).reshape(rows, 7)) == want
     assert "a[3, 6 if" in kernel.source("loops")
+
+
+def test_a_fixed_read_that_a_variable_and_a_size_allow_is_masked():
+    """Row 3 is read where 3 + x lies inside: of an array of one row, nowhere."""
+    y, x = sx.vars("y x")
+    a, f, g = sx.Input("a", sx.int32, 1), sx.Func("f"), sx.Func("g")
+    f[y, x] = sx.select(x + y < a.shape[0], a[y], -5)
+    g[x] = f[3, x]
+    s = sx.Schedule(g)
+    s[f].inline()
+    kernel = sx.compile(g, s, strict_native=True)
+    for rows in (0, 1, 3, 4, 9):
+        given = {"a": np.arange(rows, dtype=np.int32)}
+        np.testing.assert_array_equal(kernel(**given, shape=(7,)), interpret(g, given, shape=(7,)))
+    assert "a[3 if" in kernel.source("loops")
