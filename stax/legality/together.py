@@ -49,8 +49,13 @@ def together(
                 raise LegalityError(f"`{name}` shares loops with others already", [(span, "shared here")])
         used |= set(names)
         depth = resolved.nests[host].place(loop)
-        assert depth is not None
-        for at, _ in found:
+        if depth is None:
+            raise LegalityError(
+                f"loop `{loop}` of `{host}` is no longer there to be shared", [(spans[found[0][0].func], "shared here")]
+            )
+        for at, shift in found:
+            if shift and (at.stage or host.stage):
+                raise UnsupportedError(f"`{at}` cannot run in loops of `{host}`: loops of updates are shared unshifted")
             _alike(at, host, depth, loop, resolved, placed, points, spans[at.func])
         _nothing_between(pipeline, names, spans[found[0][0].func])
         out.append(Together(host, depth + 1, tuple(found)))

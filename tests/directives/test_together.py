@@ -44,3 +44,21 @@ def test_a_loop_skewed_along_a_reduced_one_meets_cells_again(word: str) -> None:
 
 def _said(schedule: sx.Schedule, _: object) -> sx.Schedule:
     return schedule
+
+
+def test_shifted_loops_of_updates_are_not_shared_yet():
+    """A random program (seed 20030 of the differential test) got another value by it: refused until that is proved."""
+    x = sx.Var("x")
+    a, f, g, h = sx.Input("a", sx.int32, 1), sx.Func("f"), sx.Func("g"), sx.Func("h")
+    r = sx.RDom("r", j=(0, 5))
+    f[x] = 0
+    f[x] += a[x] * r.j
+    g[x] = 1
+    g[x] += a[x] + r.j
+    h[x] = f[x] - g[x]
+    s = sx.Schedule(h)
+    s[f].compute_root()
+    s[g].compute_root()
+    s[f].update(0).compute_with(s[g].update(0), x, shift=1)
+    with pytest.raises(sx.errors.UnsupportedError, match="loops of updates are shared unshifted"):
+        sx.check(h, s)
