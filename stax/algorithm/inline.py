@@ -49,12 +49,12 @@ def _reached(pipeline: Pipeline, kept: list[Func]) -> tuple[Func, ...]:
         name = pending.pop()
         if name in known and name not in reached:
             reached.add(name)
-            pending += {r.source for r in reads(_roots(known[name]))}
+            pending += {r.source for r in reads(roots(known[name]))}
     return tuple(f for f in kept if f.name in reached)
 
 
 def _inlined(f: Func, inliner: _Inliner) -> Func:
-    new = iter(inliner.of(_roots(f)))
+    new = iter(inliner.of(roots(f)))
     values = tuple(next(new) for _ in f.values)
     return replace(f, values=values, updates=tuple(_update(u, new) for u in f.updates))
 
@@ -116,11 +116,12 @@ class _Inliner:
         return index if name is None else build.add(Var(index.dtype, name), found.const)
 
 
-def _roots(f: Func) -> list[Expr]:
-    roots: list[Expr] = list(f.values)
+def roots(f: Func) -> list[Expr]:
+    """Return all expressions of `f`, stage by stage."""
+    found: list[Expr] = list(f.values)
     for u in f.updates:
-        roots += [*u.index, *u.values, *(e for r in u.domain for e in (r.lo, r.hi)), *([u.where] if u.where else [])]
-    return roots
+        found += [*u.index, *u.values, *(e for r in u.domain for e in (r.lo, r.hi)), *([u.where] if u.where else [])]
+    return found
 
 
 def _update(u: Update, fresh: Iterator[Expr]) -> Update:

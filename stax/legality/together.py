@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from stax.algorithm.inline import roots
 from stax.algorithm.nodes import Func, Pipeline
 from stax.errors import LegalityError, UnsupportedError
 from stax.expr import build
@@ -19,7 +20,7 @@ from stax.loops.nodes import LoopKind
 from stax.schedule.directives import ComputeWith, StageRef
 from stax.schedule.legal import Placed, Together
 from stax.schedule.points import Points
-from stax.schedule.resolve import Resolved, stage_roots
+from stax.schedule.resolve import Resolved
 from stax.source import Span
 
 
@@ -89,7 +90,7 @@ def _alike(
 
 def _nothing_between(pipeline: Pipeline, names: Sequence[str], span: Span | None) -> None:
     """Refuse stages of which one needs the other through a third Func."""
-    direct = {f.name: {r.source for r in reads(_roots(f))} for f in pipeline.funcs}
+    direct = {f.name: {r.source for r in reads(roots(f))} for f in pipeline.funcs}
     for f in pipeline.funcs:
         if f.name in names:
             continue
@@ -113,10 +114,6 @@ def _all(direct: Mapping[str, set[str]], name: str) -> set[str]:
             found.add(one)
             ahead += direct[one]
     return found
-
-
-def _roots(f: Func) -> list[Expr]:
-    return [e for stage in range(len(f.updates) + 1) for e in stage_roots(f, stage)]
 
 
 def done_before(

@@ -42,14 +42,7 @@ def escape(words: Words, event: Event, box: Sequence[Interval]) -> Escape:
     """Return the question; TooHard where an end of the box has no words."""
     known = {name: f"a{k}" for k, name in enumerate(event.loops)}
     known |= {name: f"i{k}" for k, name in enumerate(event.variables)}
-    said: list[str] = []
-    for name, found in (*event.loops.items(), *event.variables.items()):
-        for end, op in ((found.lo, "<="), (found.hi, ">=")):
-            word = None if end is None else words.sum(end, known)
-            said += [] if word is None else [f"{word} {op} {known[name]}"]
-    for fact in event.facts:
-        word = words.sum(fact.sum, known)
-        said += [] if word is None else [f"{word} {'!=' if fact.unequal else '>='} 0"]
+    said = event.holds(words, known)
     for d, index in enumerate(event.cell):
         word = words.sum(index, known)
         if word is None:

@@ -30,6 +30,18 @@ class Event:
     facts: Iterable[Fact]
     cell: Sequence[Affine]
 
+    def holds(self, words: Words, known: Mapping[str, str]) -> list[str]:
+        """Return what is known of loops and variables, called as `known` says; what has no words is left out."""
+        said: list[str] = []
+        for name, found in (*self.loops.items(), *self.variables.items()):
+            for end, op in ((found.lo, "<="), (found.hi, ">=")):
+                word = None if end is None else words.sum(end, known)
+                said += [] if word is None else [f"{word} {op} {known[name]}"]
+        for fact in self.facts:
+            word = words.sum(fact.sum, known)
+            said += [] if word is None else [f"{word} {'!=' if fact.unequal else '>='} 0"]
+        return said
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -61,13 +73,7 @@ def question(words: Words, first: Event, second: Event, cases: Sequence[Sequence
         known = {name: f"{t}{k}" for k, name in enumerate(event.loops)}
         known |= {name: f"{i}{k}" for k, name in enumerate(event.variables)}
         names += list(known.values())
-        for name, found in (*event.loops.items(), *event.variables.items()):
-            for end, op in ((found.lo, "<="), (found.hi, ">=")):
-                word = None if end is None else words.sum(end, known)
-                said += [] if word is None else [f"{word} {op} {known[name]}"]
-        for fact in event.facts:
-            word = words.sum(fact.sum, known)
-            said += [] if word is None else [f"{word} {'!=' if fact.unequal else '>='} 0"]
+        said += event.holds(words, known)
         for d, index in enumerate(event.cell):
             word = words.sum(index, known)
             said += [] if word is None else [f"c{d} = {word}"]
