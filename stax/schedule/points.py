@@ -84,9 +84,10 @@ class Points:
 
     def in_order(self, root: str) -> bool:
         """Return whether the loops of `root` run its values in order: split, each outer part outside its inner part."""
-        if isinstance(self._tree, Scan) or any(self.loops[at].loop.reversed for at in self.leaves(root)):
+        if any(self.loops[at].loop.reversed for at in self.leaves(root)):
             return False
-        return self._tree.in_order(self._tree.roots[root])
+        tree = self._tree
+        return tree.in_order(root) if isinstance(tree, Scan) else tree.in_order(tree.roots[root])
 
 
 def points(

@@ -92,6 +92,17 @@ class Scan:
         form = self._forms_of[root]
         return frozenset(at for at, n in enumerate(self._loops) if form.factor(n))
 
+    def in_order(self, root: str) -> bool:
+        """Return whether the loops of `root` run its values in order, and no loop counts two roots."""
+        if sum(len(self.leaves(r)) for r in self._forms_of) > len(self._loops):
+            return False
+        form, most = self._forms_of[root], 0
+        for n in (self._loops[at] for at in sorted(self.leaves(root), reverse=True)):
+            if most is None or form.factor(n) <= most:
+                return False
+            most = most + form.factor(n) * (self._below[n] - 1) if n in self._below else None
+        return True
+
     def within(self, root: str, depth: int) -> tuple[Expr, Expr]:
         """Return bounds of the value of `root` while the outermost `depth` loops stand still."""
         form = self._forms_of[root]
