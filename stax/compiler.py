@@ -21,6 +21,7 @@ from stax.expr.nodes import INDEX, Expr, Size
 from stax.lang.freeze import freeze
 from stax.lang.func import Func
 from stax.legality.check import check as prove
+from stax.legality.known import Known
 from stax.legality.sequence import in_sequence
 from stax.legality.summation import roundings
 from stax.loops.nodes import Program
@@ -207,7 +208,7 @@ def _kernel(
 ) -> Kernel:
     regions = infer(pipeline)
     store = Store((options.cache_dir or default_folder()) if options.cache else None)
-    legal = prove(pipeline, schedule.lines if schedule else (), regions, Proofs(store))
+    legal = prove(pipeline, schedule.lines if schedule else (), regions, Known(Proofs(store)))
     if require == "bitwise":
         _refuse_reordered(legal)
     program = lower(legal)

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from stax.algorithm.nodes import Func, Pipeline
 from stax.errors import LegalityError, ScheduleError, UnsupportedError
 from stax.legality.check import check
+from stax.legality.known import Known
 from stax.legality.sequence import in_sequence
 from stax.poly.band import Band, band, reads_of
 from stax.poly.isl import TooHard
-from stax.poly.proofs import Proofs
 from stax.schedule.default import lanes_of
 from stax.schedule.directives import (
     Directive,
@@ -45,22 +45,20 @@ def wavefronts(pipeline: Pipeline, name: str, sizes: Sequence[int] | None = None
     Raises ScheduleError where the Func is no recurrence, or no band was found.
     """
     pipeline = in_sequence(pipeline)
-    proofs = Proofs()
-    plain = check(pipeline, (), None, proofs)
+    known = Known()
+    plain = check(pipeline, (), None, known)
     f = next((g for g in plain.pipeline.funcs if g.name == name), None)
     found = () if f is None else plain.regions.context.accesses[name][0]
     grouped = any(name in group for group in pipeline.groups)
     if f is None or f.updates or not (grouped or any(a.source == name for a in found)):
         raise ScheduleError(f"Func {name!r} is no recurrence, so that it has no wavefronts")
     if grouped:
-        return _kept(
-            pipeline, f, [[Parallel(d)] for d in f.dims[f.together :][:1]], _lanes(f, f.dims[-1], None), proofs
-        )
+        return _kept(pipeline, f, [[Parallel(d)] for d in f.dims[f.together :][:1]], _lanes(f, f.dims[-1], None), known)
     made = _band(f, plain)
     steps, loops = directives_of(made.rows, f.dims, f.backwards)
     if made.permutable < 2:
         free = [d for k, d in enumerate(loops) if k in made.coincident]
-        return _kept(pipeline, f, [steps, *([Parallel(d)] for d in free[:1])], [], proofs)
+        return _kept(pipeline, f, [steps, *([Parallel(d)] for d in free[:1])], [], known)
     tiled = loops[: made.permutable]
     chosen = tuple(sizes or SIZES.get(len(tiled), (16,) * len(tiled)))
     if len(chosen) != len(tiled):
@@ -69,7 +67,7 @@ def wavefronts(pipeline: Pipeline, name: str, sizes: Sequence[int] | None = None
     waves = _waves(outers, made, [d in f.backwards for d in tiled])
     first = [*steps, Tile(tiled, outers, inners, chosen), *waves]
     more = [*_lanes(f, inners[-1], chosen[-1]), *_folds(f, plain)]
-    return _kept(pipeline, f, [first], more, proofs)
+    return _kept(pipeline, f, [first], more, known)
 
 
 def _band(f: Func, plain: Legal) -> Band:
@@ -113,18 +111,18 @@ def _kept(
     f: Func,
     wanted: Sequence[Sequence[Directive]],
     more: Sequence[Sequence[Directive]],
-    proofs: Proofs,
+    known: Known,
 ) -> tuple[Line, ...]:
     """Return the lines of `wanted`, and of each of `more` that is legal with those before it, once a kind."""
     at = StageRef(f.name)
     lines = tuple(Line(at, d) for one in wanted for d in one)
-    check(pipeline, lines, None, proofs)
+    check(pipeline, lines, None, known)
     for one in more:
         if any(type(line.directive) is type(d) for line in lines for d in one if isinstance(d, FoldStorage)):
             continue
         longer = (*lines, *(Line(at, d) for d in one))
         try:
-            check(pipeline, longer, None, proofs)
+            check(pipeline, longer, None, known)
         except (LegalityError, ScheduleError, UnsupportedError):
             continue
         lines = longer

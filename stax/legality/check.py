@@ -5,15 +5,14 @@ The whole schedule is judged. Where it is illegal, the directive after the longe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from stax.algorithm.combine import combine
-from stax.algorithm.inline import inline
 from stax.algorithm.keep import Kept, keeps
 from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, Facts, accesses, at_data, domain_facts, kept_inside
-from stax.bounds.infer import Box, Regions, box_of, hull, infer, stage_name
+from stax.bounds.infer import Box, Regions, box_of, hull, stage_name
 from stax.bounds.interval import Bounder
 from stax.errors import LegalityError, ScheduleError, UnsupportedError
 from stax.expr import build
@@ -25,6 +24,7 @@ from stax.legality.combining import Combining, combining
 from stax.legality.domain import check_domains
 from stax.legality.fold import Step, Storage, check_fold
 from stax.legality.hoist import check_hoist
+from stax.legality.known import Judged, Known
 from stax.legality.once import check_once
 from stax.legality.order import check_order
 from stax.legality.overwrite import Overwriting
@@ -37,7 +37,6 @@ from stax.legality.together import check_there, done_before, together
 from stax.legality.within import Path, Within
 from stax.legality.witness import Clashed
 from stax.loops.nodes import LoopKind
-from stax.poly.proofs import Proofs
 from stax.schedule.default import complete
 from stax.schedule.directives import (
     Atomic,
@@ -62,25 +61,25 @@ MOST_COPIES = 256
 
 
 def check(
-    pipeline: Pipeline, lines: Iterable[Line], regions: Regions | None = None, proofs: Proofs | None = None
+    pipeline: Pipeline, lines: Iterable[Line], regions: Regions | None = None, known: Known | None = None
 ) -> Legal:
     """Return the proof that `lines`, completed by the default schedule, change no value of `pipeline`.
 
-    `proofs` remembers what was asked of isl, and may be given again for another schedule of the same program.
+    `known` remembers what was found, and may be given again for another schedule of the same program.
     Raises LegalityError with the line to blame, ScheduleError where the lines do not fit together.
     """
     whole = in_sequence(pipeline, regions)
     if whole is not pipeline:
         pipeline, regions = whole, None
     said = tuple(lines)
-    known = proofs or Proofs()
+    known = known or Known()
     try:
         return _judge(pipeline, said, regions, known)
     except LegalityError as error:
         raise _blamed(pipeline, said, error, known) from None
 
 
-def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError, known: Proofs) -> LegalityError:
+def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError, known: Known) -> LegalityError:
     def legal(lines: tuple[Line, ...]) -> bool:
         try:
             _judge(pipeline, lines, None, known)
@@ -101,19 +100,19 @@ def _blamed(pipeline: Pipeline, said: tuple[Line, ...], error: LegalityError, kn
     return blamed
 
 
-def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None, known: Proofs) -> Legal:
+def _judge(pipeline: Pipeline, said: tuple[Line, ...], regions: Regions | None, known: Known) -> Legal:
     resolved = resolve(pipeline, complete(rewritten(pipeline, said), said))
     if resolved.pipeline is not pipeline:
         pipeline, regions = resolved.pipeline, None
     if any(f.where is not None for f in pipeline.funcs):
-        regions = regions or infer(pipeline)
+        regions = regions or known.inferred(pipeline, {})
         check_domains(pipeline, regions)
     gone = frozenset(name for name, p in resolved.placements.items() if isinstance(p, Inline))
     _inline_keeps_reads_inside(pipeline, gone)
-    smaller = inline(pipeline, gone)
+    smaller = known.inlined(pipeline, gone)
     given = promises(smaller, resolved.storage.bounds)
     if gone or regions is None or given:
-        regions = infer(smaller, given)
+        regions = known.inferred(smaller, given)
     return _Check(smaller, resolved, regions, known).run()
 
 
@@ -137,8 +136,9 @@ def _inline_keeps_reads_inside(pipeline: Pipeline, gone: frozenset[str]) -> None
 
 
 class _Check:
-    def __init__(self, pipeline: Pipeline, resolved: Resolved, regions: Regions, proofs: Proofs) -> None:
-        self.proofs = proofs
+    def __init__(self, pipeline: Pipeline, resolved: Resolved, regions: Regions, known: Known) -> None:
+        self.known, self.proofs = known, known.proofs
+        self.judged: dict[str, Judged] = {}
         self.pipeline, self.resolved, self.regions = pipeline, resolved, regions
         self.context = regions.context
         self.algebra = regions.context.algebra
@@ -171,18 +171,16 @@ class _Check:
                     f"`{f.name}` {what}, so it is computed whole, not at a loop of `{place.consumer}`",
                     hint=f"s[{f.name!r}].compute_root()",
                 )
-            with self.proofs.noted("region", f.name):
-                self._place(f, place)
-            for stage in range(len(f.updates) + 1):
-                with self.proofs.noted("order", stage_name(f.name, stage)):
-                    self._nest(f, stage)
-            self._hoisted(f)
-            if f.name not in grouped and f.name not in self.pipeline.outputs:
-                with self.proofs.noted("storage", f.name):
-                    self._fold(f)
-            elif f.name in self.resolved.storage.folds and f.name in self.pipeline.outputs:
-                span = self.resolved.storage.folds[f.name][0].span
-                raise LegalityError(f"`{f.name}` is an output, so all of it is kept", [(span, "folded here")])
+            by = None if f.name in grouped else self._judged_by(f, place)
+            before = None if by is None else self.known.judged(self.context, by)
+            if before is not None and self.taken.isdisjoint(before.names):
+                self._take(f, before)
+                continue
+            demands = len(self.lanes)
+            self._judge(f, place, f.name not in grouped)
+            if by is not None and len(self.lanes) == demands:
+                self.judged[f.name] = self._found(f)
+                self.known.judge(by, self.judged[f.name])
         for group in self.pipeline.groups:
             for name in group:
                 self._steps_first(self.pipeline.func(name))
@@ -201,6 +199,55 @@ class _Check:
             self._reordered(), self.kept, over.holders, over.checks, (*self._promised(), *self.lanes),
             self._fetches(), shared,
         )  # fmt: skip
+
+    def _judge(self, f: Func, place: AtRoot | At | Inline, alone: bool) -> None:
+        with self.proofs.noted("region", f.name):
+            self._place(f, place)
+        for stage in range(len(f.updates) + 1):
+            with self.proofs.noted("order", stage_name(f.name, stage)):
+                self._nest(f, stage)
+        self._hoisted(f)
+        if alone and f.name not in self.pipeline.outputs:
+            with self.proofs.noted("storage", f.name):
+                self._fold(f)
+        elif f.name in self.resolved.storage.folds and f.name in self.pipeline.outputs:
+            span = self.resolved.storage.folds[f.name][0].span
+            raise LegalityError(f"`{f.name}` is an output, so all of it is kept", [(span, "folded here")])
+
+    def _judged_by(self, f: Func, place: AtRoot | At | Inline) -> Hashable:
+        """Return all that `f` is judged by, None where a reader of it was not judged alone."""
+        overwrites, folds = self.resolved.overwrites, self.resolved.storage.folds.get(f.name)
+        around = {place.consumer.func} if isinstance(place, At) else set[str]()
+        if around or folds or any(a.source == f.name for a in self.context.accesses[f.name][0]):
+            around |= {g.name for g, _, _ in self.readers.get(f.name, [])}
+        if not around <= self.judged.keys():
+            return None
+        return (
+            f.name, place, tuple(self.resolved.nests[StageRef(f.name, k)] for k in range(len(f.updates) + 1)),
+            self.resolved.hoists.get(f.name), folds,
+            f.name in overwrites or any(o.target == f.name for o in overwrites.values()),
+            tuple(self.judged[name] for name in sorted(around)),
+        )  # fmt: skip
+
+    def _found(self, f: Func) -> Judged:
+        refs = [StageRef(f.name, k) for k in range(len(f.updates) + 1)]
+        return Judged(
+            self.context, self.placed[f.name], self.paths[f.name], tuple(self.points[r] for r in refs),
+            tuple(self.combining.get(r) for r in refs), tuple(self.carried.get(f.name, ())), self.kept.get(f.name),
+        )  # fmt: skip
+
+    def _take(self, f: Func, found: Judged) -> None:
+        """Take what was found of `f` under another schedule."""
+        self.judged[f.name] = found
+        self.placed[f.name], self.paths[f.name] = found.placed, found.path
+        for k, (points_, how) in enumerate(zip(found.points, found.combining, strict=True)):
+            self.points[StageRef(f.name, k)] = points_
+            if how is not None:
+                self.combining[StageRef(f.name, k)] = how
+        self.taken |= found.names
+        self.carried[f.name] = list(found.carried)
+        if found.kept is not None:
+            self.kept[f.name] = found.kept
 
     def _in_time(self, shared: Together) -> None:
         """Refuse stages in loops of another that would read, of it or of each other, what is not there yet."""
@@ -323,11 +370,11 @@ class _Check:
         """Let calls check that a loop whose extent is a run-time one has no more iterations than lanes."""
         loop = self.points[ref].loops[at]
         upto = loop.loop.upto
+        if upto is None:
+            return
         path = (*self.paths[ref.func], *((ref, k) for k in range(at)))
         extent = self.algebra.of(loop.extent)
-        if upto is None or Prover(self.algebra, self.within.loops(path), self.context.at_least).less_equal(
-            extent, Affine(upto)
-        ):
+        if Prover(self.algebra, self.within.loops(path), self.context.at_least).less_equal(extent, Affine(upto)):
             return
         most = self.within.over(Interval(None, extent), self.within.loops(path), {}).hi
         if most is None or any(isinstance(n, Local) for n in postorder(self.algebra.atom(t) for t, _ in most.terms)):

@@ -8,6 +8,7 @@ from time import perf_counter
 from stax.algorithm.nodes import Pipeline
 from stax.legality.check import check
 from stax.legality.coverage import edges
+from stax.legality.known import Known
 from stax.poly.isl import library
 from stax.poly.proofs import Entry, Proofs
 from stax.schedule.directives import Line
@@ -30,7 +31,7 @@ def report(pipeline: Pipeline, lines: Iterable[Line]) -> tuple[Legal, str]:
     proofs = Proofs()
     library()
     begin = perf_counter()
-    legal = check(pipeline, lines, proofs=proofs)
+    legal = check(pipeline, lines, known=Known(proofs))
     checked_s = perf_counter() - begin
     entries = list(proofs.journal)
     proofs.journal.clear()

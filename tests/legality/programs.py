@@ -29,15 +29,18 @@ class Program:
     sizes: dict[str, tuple[int, ...]]
 
 
-KINDS = ("recurrence", "in place", "ahead", "scatter", "written", "chain", "steps", "kept", "taken")
-OFTEN = (*KINDS, "ahead", "written", "taken")
+KINDS = (
+    "recurrence", "in place", "ahead", "scatter", "written", "chain", "steps", "kept", "taken", "placed", "repeated",
+)  # fmt: skip
+OFTEN = (*KINDS, "ahead", "written", "taken", "taken", "placed", "placed", "repeated", "chain")
 """Kinds as often as they are drawn."""
 
 
 def program(rng: Random, kinds: tuple[str, ...] = KINDS) -> Program:
     """Return a random program of one of `kinds`; one that stax does not take is drawn again."""
     makers = {"recurrence": _recurrence, "in place": _in_place, "scatter": _scatter, "chain": _chain, "steps": _steps,
-        "kept": _kept, "taken": _taken, "ahead": _ahead, "written": _written}  # fmt: skip
+        "kept": _kept, "taken": _taken, "ahead": _ahead, "written": _written,
+        "placed": _placed, "repeated": _repeated}  # fmt: skip
     while True:
         kind = rng.choice(OFTEN if kinds == KINDS else kinds)
         try:
@@ -192,6 +195,27 @@ def _kept(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
     return out, {"a": (9, 9), "out": (m,)}
 
 
+def _placed(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return Funcs of which several read the same one, so that it may be missing where one of them runs."""
+    a = sx.Input("a", sx.int64, 2)
+    made: list[Any] = [a]
+    for k in range(3):
+        f = sx.Func(f"g{k}")
+        off = 3 if k == 0 else 0
+        sources = [made[-1], *rng.sample(made[1:], min(len(made) - 1, 1))]
+        around = [s[y + off + rng.choice([0, 0, -1, 1]), x + off + rng.choice([0, 0, 1])] for s in sources]
+        f[y, x] = sum(around[1:], around[0])
+        if rng.random() < 0.3:
+            f[y, x] += made[-1][y + off, x + off] * 3
+        made.append(f)
+    return made[-1], {"a": (16, 16), made[-1].name: (rng.choice([4, 5]), rng.choice([4, 6]))}
+
+
+def _repeated(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return a program in which a point that is run twice may give another value."""
+    return rng.choice([_recurrence, _in_place, _ahead, _scatter, _kept])(rng)
+
+
 def _taken(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
     """Return Funcs of one shape that read each other around, so that they may lie in one storage."""
     n, m = rng.choice([4, 5, 6]), rng.choice([3, 5, 7])
@@ -231,6 +255,9 @@ def schedule(rng: Random, pipeline: Pipeline, kind: str = "") -> tuple[Line, ...
     for f in reversed(pipeline.funcs):
         for k in range(len(f.updates) + 1):
             at = StageRef(f.name, k)
+            if kind == "repeated" and k == len(f.updates):
+                v = rng.choice([loop.name for loop in s.nest(at).loops])
+                _try(s, Line(at, said.Split(v, v + "o", v + "i", rng.choice([2, 3, 4]), said.Tail.SHIFT)))
             for _ in range(rng.choice([0, 1, 2, 3, 4])):
                 loops = [loop.name for loop in s.nest(at).loops]
                 if loops:

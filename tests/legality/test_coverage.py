@@ -12,6 +12,7 @@ from stax.errors import ScheduleError, UnsupportedError
 from stax.expr.affine import Interval
 from stax.legality.check import check
 from stax.legality.coverage import edges
+from stax.legality.known import Known
 from stax.legality.report import report
 from stax.poly.proofs import Proofs
 from stax.schedule.legal import Legal
@@ -83,19 +84,19 @@ def test_the_report_says_of_each_stage_and_edge_what_proved_it() -> None:
 
 
 def test_editing_one_directive_asks_again_only_what_it_touches() -> None:
-    x, a = sx.Var("x"), sx.Input("a", sx.float32, 1)
+    (y, x), a = sx.vars("y x"), sx.Input("a", sx.float32, 2)
     made = [sx.Func(f"u{k}", sx.float32, a.shape) for k in range(3)]
     for k, u in enumerate(made):
         source = made[k - 1] if k else a
-        u[x] = sx.select(x > 0, u[x - 1], 0) + source[x]
+        u[y, x] = sx.select((y > 0) & (x < a.shape[1] - 1), u[y - 1, x + 1], 0) + source[y, x]
     s = sx.Schedule(made[-1])
     for u in made:
-        s[u].compute_root().affine(((1,),), (x,))
+        s[u].compute_root().skew(x, y, 1)
     proofs = Proofs()
-    check(s.pipeline, s.lines, proofs=proofs)
+    check(s.pipeline, s.lines, known=Known(proofs))
     asked = proofs.asked - proofs.known
     assert asked >= 1
     s[made[1]].split(x, "xo", "xi", 8)
     proofs.asked = proofs.known = 0
-    check(s.pipeline, s.lines, proofs=proofs)
+    check(s.pipeline, s.lines, known=Known(proofs))
     assert proofs.asked - proofs.known == 1

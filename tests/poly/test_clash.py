@@ -16,6 +16,7 @@ from stax.expr.affine import Algebra
 from stax.expr.nodes import INDEX, Size, Var
 from stax.lang.freeze import freeze
 from stax.legality.check import check
+from stax.legality.known import Known
 from stax.poly import clash as room
 from stax.poly.clash import How, Kind, TooHard, clash, problem
 from stax.poly.proofs import Proofs
@@ -82,7 +83,7 @@ def test_an_answer_is_remembered_by_the_text_of_the_question(monkeypatch: pytest
     monkeypatch.setattr("stax.poly.proofs.clash", counted)
     proofs = Proofs()
     for _ in range(3):
-        check(freeze(u), s.lines, proofs=proofs)
+        check(freeze(u), s.lines, known=Known(proofs))
     assert count == 1
 
 
