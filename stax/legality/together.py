@@ -54,9 +54,7 @@ def together(
             raise LegalityError(
                 f"loop `{loop}` of `{host}` is no longer there to be shared", [(spans[found[0][0].func], "shared here")]
             )
-        for at, shift in found:
-            if shift and (at.stage or host.stage):
-                raise UnsupportedError(f"`{at}` cannot run in loops of `{host}`: loops of updates are shared unshifted")
+        for at, _ in found:
             _alike(at, host, depth, loop, resolved, placed, points, spans[at.func])
         _nothing_between(pipeline, names, spans[found[0][0].func])
         out.append(Together(host, depth + 1, tuple(found)))
@@ -148,17 +146,27 @@ def check_there(
     line: ComputeWith,
 ) -> None:  # fmt: skip
     """Raise LegalityError where `guest` would read of `host` what is not there yet."""
-    for d, needed in enumerate(asked):
-        if there is not None and needed is not None and needed.lo is not None and needed.hi is not None:
-            if prover.less_equal(there[d].first, needed.lo) and prover.less_equal(needed.hi, there[d].last):
-                continue
+    missing = _missing(host, asked, there, prover)
+    if missing is not None:
         raise LegalityError(
-            f"`{guest}` would read `{host.name}` before it is computed: what it needs along `{host.dims[d]}` is "
-            "not seen to be there",
+            f"`{guest}` would read `{host.name}` before it is computed: {missing} is not seen to be there",
             [(host.span, "defined here"), (line.span, "asked for here")],
             [f"it runs {line.shift} iterations of loop `{line.loop}` behind"],
             "a larger shift=" if there is not None else None,
         )
+
+
+def _missing(
+    host: Func, asked: Sequence[Interval | None], there: list[Interval] | None, prover: Prover
+) -> str | None:  # fmt: skip
+    if there is None:
+        return "what it needs"
+    for dim, have, needed in zip(host.dims, there, asked, strict=True):
+        if needed is None or needed.lo is None or needed.hi is None:
+            return f"what it needs along `{dim}`"
+        if not (prover.less_equal(have.first, needed.lo) and prover.less_equal(needed.hi, have.last)):
+            return f"what it needs along `{dim}`"
+    return None
 
 
 __all__ = ["check_there", "done_before", "together"]
