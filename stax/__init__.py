@@ -99,6 +99,7 @@ from stax.options import Options as Options
 from stax.target import Target as Target
 
 if _TYPE_CHECKING:
+    from stax.aot.export import export as export
     from stax.compiler import auto_schedule as auto_schedule
     from stax.compiler import check as check
     from stax.compiler import compile as compile
@@ -118,6 +119,7 @@ _LATER = {
     "compile": "stax.compiler",
     "compile_all": "stax.compiler",
     "explain": "stax.compiler",
+    "export": "stax.aot.export",
     "profile": "stax.measure.profile",
     "trace": "stax.measure.trace",
     "realize": "stax.compiler",

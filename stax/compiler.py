@@ -243,6 +243,7 @@ def _kernel(
         elsewhere=None if pipeline.origins or taken.overwritten else elsewhere,
         pixels=pixels(program),
         packed=plain.packed,
+        target=machine,
     )
 
     def timed() -> tuple[Kernel, tuple[str, ...]]:

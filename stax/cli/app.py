@@ -125,6 +125,27 @@ def schedule(
         typer.echo(f"wrote {out}")
 
 
+@app.command()
+def export(
+    program: Program,
+    out: Annotated[Path, typer.Option("--out", "-o", help="folder and name: build/blur gives build/libblur.so, ...")],
+    schedule: ScheduleFile = None,
+    fp: Fp = None,
+    library: Annotated[bool, typer.Option(help="link a shared library, with a loader; else the object alone")] = True,
+) -> None:
+    """Write a program as an object, a C header, a shared library and a loader that need nothing of stax."""
+    from stax.aot.export import export as write_files
+    from stax.aot.export import files_of
+    from stax.cli.programs import load_program
+    from stax.cli.programs import load_schedule as chosen
+    from stax.compiler import compile as compile_
+
+    outputs = load_program(program).outputs
+    kernel = compile_(outputs, None if schedule is None else chosen(schedule, outputs), fp=fp, strict_native=True)
+    for file in files_of(write_files(kernel, out, library=library)):
+        typer.echo(f"wrote {file}")
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(
     ctx: typer.Context,

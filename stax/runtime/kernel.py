@@ -23,6 +23,7 @@ from stax.runtime.formula import formula
 from stax.runtime.load import Code, load
 from stax.runtime.pool import pool
 from stax.runtime.signature import Signature
+from stax.target import Target
 
 MOST_VERSIONS = 8
 
@@ -35,7 +36,8 @@ class Build:
     `strict_native`. `source` gives a text by its kind ("loops", "llvm", "asm"); `symbols` are what code imports.
     `elsewhere` makes the kernel for calls with `origin=`, whose outputs begin where the call says; `timed` the one with
     clocks, whose last output they fill, and the names of its rows but the first, which is the whole. `pixels` are the
-    arrays whose last dimension the code wants to know, `packed` those where that is known beforehand.
+    arrays whose last dimension the code wants to know, `packed` those where that is known beforehand. `target` is the
+    machine that the code is for.
     """
 
     signature: Signature
@@ -53,6 +55,7 @@ class Build:
     pixels: frozenset[str] = frozenset()
     packed: frozenset[tuple[str, int]] = frozenset()
     roundings: Mapping[str, Expr | None] = field(default_factory=dict[str, "Expr | None"])
+    target: Target | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +137,17 @@ class Kernel:
 
         Raises as that call would.
         """
+        facts = self.usual_facts()
+        if facts not in self._versions and self._interpreted is None:
+            self._made(facts)
+
+    def usual_facts(self) -> Facts:
+        """Return what holds of dense, aligned arrays."""
         outputs = [name for one in self.signature.outputs for name in one.buffers]
         held = dict(self.signature.overwritten)
         names = frozenset((*(i.name for i in self.signature.inputs if held.get(i.name, i.name) == i.name), *outputs))
         tables = self._tables
-        facts = Facts(names | tables.dense, names | tables.aligned, self._build.packed | tables.packed)
-        if facts not in self._versions and self._interpreted is None:
-            self._made(facts)
+        return Facts(names | tables.dense, names | tables.aligned, self._build.packed | tables.packed)
 
     def __repr__(self) -> str:
         return f"<Kernel {self.signature}>"

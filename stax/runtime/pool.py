@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
 import itertools
 import os
 import platform
@@ -87,9 +86,6 @@ def _start(objects: Callable[[str, Callable[[], bytes]], bytes]) -> Pool:
 
 
 def _compiled(text: str) -> bytes:
-    binding: Any = importlib.import_module("llvmlite.binding")
-    binding.initialize_native_target()
-    binding.initialize_native_asmparser()  # for the one instruction that is written as assembly
     return compile_text(text, Target.host())
 
 

@@ -247,3 +247,10 @@ def test_the_command_works_in_a_process_of_its_own(program):
     assert failed.returncode == 2
     assert failed.stdout == ""
     assert failed.stderr.startswith("ArgumentError: program.py has no `nothing`")
+
+
+def test_export_writes_files_that_need_nothing_of_stax(program, tmp_path):
+    said = stax("export", f"{program}:g", "-o", tmp_path / "build" / "twice", "--no-library")
+    assert said.splitlines() == [f"wrote {tmp_path / 'build' / n}" for n in ("twice.o", "twice.h")]
+    assert "int32_t twice(" in (tmp_path / "build" / "twice.h").read_text()
+    assert "cannot be called 'while'" in stax("export", f"{program}:g", "-o", tmp_path / "while", code=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,8 @@ _REDUCTIONS = (
 _INTRINSICS = frozenset({
     "abs", "ceil", "copysign", "ctlz", "ctpop", "fabs", "floor", "fma", "fptosi.sat", "fptoui.sat", "masked.load",
     "masked.store", "maximum", "minimum", "prefetch", "rint", "sadd.sat", "smax", "smin", "smul.with.overflow", "sqrt",
-    "memset", "readcyclecounter", "sadd.with.overflow", "ssub.sat", "trunc", "uadd.sat", "umax", "umin", "usub.sat",
+    "memset", "readcyclecounter", "sadd.with.overflow", "ssub.sat", "ssub.with.overflow", "trunc", "uadd.sat", "umax",
+    "umin", "usub.sat",
     "x86.sse.sfence",
     *(f"vector.reduce.{name}" for name in _REDUCTIONS),
 })  # fmt: skip
@@ -28,20 +30,38 @@ def compile_text(text: str, target: Target) -> bytes:
 
     Raises BackendError, in LLVM's words, where the text is not what LLVM takes.
     """
-    unknown = sorted(set(_CALLED.findall(text)) - _INTRINSICS)
-    if unknown or "vscale" in text:  # LLVM aborts the process on some of what it cannot lower
-        raise BackendError(f"no text for LLVM may use {f'llvm.{unknown[0]}' if unknown else 'vectors of unknown size'}")
+    return compile_linked((text,), target)
+
+
+def compile_linked(texts: Sequence[str], target: Target, internal: Sequence[str] = ()) -> bytes:
+    """Return one object of several modules; the functions `internal` are seen by no other object.
+
+    The first says how it is optimised.
+    """
+    for text in texts:
+        _look(text)
     from llvmlite import binding
 
     machine = _machine(target)
     try:
-        module = binding.parse_assembly(text)
+        module = binding.parse_assembly(texts[0])
+        for text in texts[1:]:
+            module.link_in(binding.parse_assembly(text))
+        for name in internal:
+            module.get_function(name).linkage = "internal"
         module.triple, module.data_layout = target.triple, str(machine.target_data)
         module.verify()
-        _run_passes(binding, module, machine, text)
+        _run_passes(binding, module, machine, texts[0])
         return bytes(machine.emit_object(module))
     except RuntimeError as error:
         raise BackendError("LLVM does not take the text that was printed for it", facts=[str(error)]) from error
+
+
+def _look(text: str) -> None:
+    """Refuse what LLVM aborts the process on, where it cannot lower it."""
+    unknown = sorted(set(_CALLED.findall(text)) - _INTRINSICS)
+    if unknown or "vscale" in text:
+        raise BackendError(f"no text for LLVM may use {f'llvm.{unknown[0]}' if unknown else 'vectors of unknown size'}")
 
 
 def _run_passes(binding: Any, module: Any, machine: Any, text: str) -> None:
@@ -65,6 +85,7 @@ def _machine(target: Target) -> Any:
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
+    binding.initialize_native_asmparser()  # for the one instruction of the pool that is written as assembly
     try:
         found = binding.Target.from_triple(target.triple)
     except RuntimeError as error:
