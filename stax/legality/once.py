@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stax.algorithm.nodes import Func
+from stax.algorithm.nodes import Func, Update
 from stax.bounds.accesses import Access
 from stax.bounds.infer import stage_name
 from stax.errors import LegalityError
+from stax.expr.nodes import Var
 from stax.schedule.points import Points
 
 
 def check_once(f: Func, stage: int, points: Points, own: Sequence[Access]) -> None:
-    """Raise LegalityError where a shifted tail repeats points of a stage that reads its own Func."""
+    """Raise LegalityError where a shifted tail repeats points of a stage that reads its own Func, or shares cells."""
     moved = next((loop for loop in points.loops if loop.shift is not None), None)
-    if moved is None or not (stage or any(a.source == f.name for a in own)):
+    if moved is None:
+        return
+    who, span = stage_name(f.name, stage), f.updates[stage - 1].span if stage else f.span
+    if any(a.source == f.name and a.read is not None for a in own):
+        why = "reads its own Func"
+    elif stage and not _each_its_own(f.updates[stage - 1]):
+        why = "may write a cell at several points"
+    else:
         return
     raise LegalityError(
-        f"`{stage_name(f.name, stage)}` reads its own Func, so that no run of it may be repeated",
-        [(f.updates[stage - 1].span if stage else f.span, "defined here")],
+        f"`{who}` {why}, so that no run of it may be repeated",
+        [(span, "defined here")],
         [f"the last run of loop `{moved.loop.name}` repeats points of the one before, where it is not full"],
-        'tail="guard" or "predicate": a shifted tail is for plain definitions',
+        'tail="guard" or "predicate": a shifted tail is for what gives the same when it is computed again',
     )
+
+
+def _each_its_own(update: Update) -> bool:
+    """Return whether every variable of the domain names a dim of the cell, so that no two points write one."""
+    named = {i.name for i in update.index if isinstance(i, Var)}
+    return all(r.name in named for r in update.domain)

@@ -87,10 +87,10 @@ class Overwriting:
                 holders[name] = holder
             if chain[0] in self.inputs and holder in self.funcs:
                 self.same[holder] = chain[0]
-            checks += self._fits(chain, holder)
             kept = self._kept(chain, holder)
             for name in chain:
                 self._lives_inside(name, chain[0], kept)
+            checks += self._fits(chain, holder)
             for k, name in enumerate(chain):
                 for other in chain[k + 1 :]:
                     self._is_done(name, other, kept)

@@ -1,6 +1,6 @@
 """The check of legality beside the oracle, on as many random programs and schedules as asked for.
 
-python -m tests.legality --programs 5000
+python -m tests.legality --programs 8000
 """
 
 from __future__ import annotations

@@ -241,6 +241,10 @@ class Run:
                     self.twins[line.at].apply(line.directive)
 
     def differs(self) -> str:
+        for name, target in self.over.items():
+            kept = self.places[target].kept if target in self.places else None
+            if kept is not None and name not in self.pipeline.outputs and not self._lasts_within(name, kept):
+                self.wrong.append(f"{name} lasts longer than the storage of {target}")
         memory = {i.name: Memory() for i in self.pipeline.inputs if i.name in self.over.values()}
         self._keep([f.name for f in self.pipeline.funcs if self._at_root(f.name)], memory)
         self.truth.shared = frozenset(memory) - self.funcs.keys()
@@ -253,6 +257,17 @@ class Run:
                 if memory[name].get(cell) != value:
                     self.wrong.append(f"{name}{list(cell)} at the end")
         return self.wrong[0] if self.wrong else ""
+
+    def _lasts_within(self, name: str, loop: tuple[StageRef, str]) -> bool:
+        while name in self.places:
+            kept = self.places[name].kept
+            if kept is None:
+                return False
+            twin = self.twins[loop[0]]
+            if kept[0] == loop[0] and twin.place(kept[1]) >= twin.place(loop[1]):
+                return True
+            name = kept[0].func
+        return False
 
     def _keep(self, names: Iterable[str], memory: dict[str, Memory]) -> None:
         """Give each of `names` storage: new, or that of another which is there."""
@@ -447,9 +462,11 @@ class Run:
         written: dict[object, dict[Cell, int]] = {}
         for lane in lanes:
             own = written.setdefault(() if atomic else tuple(lane.point.get(v) for v in named), {})
-            write = self.truth.effect(
-                f, k, lane.point, lambda source, cell, own=own: own[cell] if cell in own else load(source, cell)
-            )
+
+            def latest(source: str, cell: Cell, own: dict[Cell, int] = own) -> int:
+                return own[cell] if source == f.name and cell in own else load(source, cell)
+
+            write = self.truth.effect(f, k, lane.point, latest)
             if write is not None:
                 own[write[0]] = write[1]
         if not atomic:

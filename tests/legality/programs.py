@@ -32,7 +32,7 @@ class Program:
 KINDS = (
     "recurrence", "in place", "ahead", "scatter", "written", "chain", "steps", "kept", "taken", "placed", "repeated",
 )  # fmt: skip
-OFTEN = (*KINDS, "ahead", "written", "taken", "taken", "placed", "placed", "repeated", "chain")
+OFTEN = (*KINDS, "ahead", "written", "taken", "taken", "placed", "placed", "chain")
 """Kinds as often as they are drawn."""
 
 

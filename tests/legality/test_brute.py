@@ -25,7 +25,7 @@ from tests.legality.judge import Tally, judge, tally
 def test_nothing_that_is_accepted_differs_and_little_else_is_refused(start: int) -> None:
     """Refused all the same: storage that threads share to write equal values, scatters at data that do not meet.
 
-    `python -m tests.legality --programs 5000` asks for at least 95 of a hundred to be accepted.
+    `python -m tests.legality --programs 8000` asks for at least 95 of a hundred to be accepted.
     """
     found = tally(range(start, start + 100))
     assert not found.unsound, found.text()
