@@ -636,6 +636,7 @@ class _Check:
         inside = (*(expr(fact.sum) for fact in domain_facts(f, stage, self.algebra)), *runs)
         found = points(nest, tuple(roots), str(ref), f.backwards if stage == 0 else frozenset(), self.taken, inside)
         self.points[ref] = found
+        self._outer_first(found)
         check_rounding(f, stage, found, self.placed[f.name], f.name in self.pipeline.outputs)
         for at, loop in enumerate(found.loops):
             self._up_to(ref, at)
@@ -656,6 +657,11 @@ class _Check:
             self.combining[ref] = how
         else:
             check_order(f, stage, nest, found, own, self.algebra, self.context.at_least, self.proofs)
+
+    def _outer_first(self, found: Points) -> None:
+        """Let sums name the loops of a stage in their order: an algebra numbers what it meets."""
+        for loop in found.loops:
+            self.algebra.of(loop.var)
 
     def _steps_first(self, f: Func) -> None:
         found = self.points[StageRef(f.name, 0)]
