@@ -205,7 +205,8 @@ class _Tree:
     def bound(self, inside: tuple[Expr, ...]) -> tuple[tuple[Root, ...], tuple[Expr, ...]]:
         """Give roots smaller ranges, which may depend on loops outside theirs; return them, and what that leaves out.
 
-        A sum that is at least 0 bounds the one of its roots whose loops stand inside those of all others.
+        A sum that is at least 0 bounds the one of its roots whose loops stand inside those of all others, but for one
+        that is rounded up: it begins where its storage does.
         """
         algebra, left = Algebra(), list[Expr]()
         for cond in inside:
@@ -214,7 +215,8 @@ class _Tree:
             inner = [r for r in used if all(r == o or self._outside(o, r) for o in used)]
             factor = whole.factor(algebra.of(Var(INDEX, inner[0])).terms[0][0]) if inner else 0
             rest = whole - algebra.of(Var(INDEX, inner[0])) * factor if inner else whole
-            if not factor or inner[0] in names(algebra.atom(n) for n, _ in rest.terms):
+            bent = inner[0] in names(algebra.atom(n) for n, _ in rest.terms) if factor else True
+            if bent or self._is_rounded(inner[0]):
                 left.append(cond)
                 continue
             root = self._given[inner[0]]
@@ -225,6 +227,10 @@ class _Tree:
                 end = build.minimum(end, algebra.expr(algebra.divided(rest, -factor) + 1))
             self._given[root.name] = Root(root.name, lo, algebra.simplify(build.sub(end, lo)))
         return tuple(self._given[r.name] for r in self.given), tuple(left)
+
+    def _is_rounded(self, root: str) -> bool:
+        step, _ = self.used.get(self.roots[root], (None, ()))
+        return isinstance(step, Split) and step.tail is Tail.ROUND_UP
 
     def _outside(self, one: str, other: str) -> bool:
         return max(self.leaves(self.roots[one])) < min(self.leaves(self.roots[other]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import stax as sx
+from stax.loops.interpret import interpret
+from stax.lower.passes import lower
 
 
 def test_a_fused_loop_past_the_end_computes_nothing_there() -> None:
@@ -24,8 +26,6 @@ def test_a_fused_loop_past_the_end_computes_nothing_there() -> None:
     guarded = np.full((20, 6), -7, np.int32)
     guarded[:8] = v
     assert (kernel(guarded[:8]) == v[:, :-1] * 3 + v[:, 1:] * 3).all()
-    from stax.loops.interpret import interpret
-    from stax.lower.passes import lower
 
     out = np.zeros((8, 5), np.int32)
     sizes = {("a", 0): 8, ("a", 1): 6, ("g", 0): 8, ("g", 1): 5}
@@ -52,9 +52,26 @@ def test_a_point_that_only_a_base_value_has_asks_for_nothing() -> None:
         want[k] = want[k - 1] + v[k - 1] * 3 + 1
     legal = sx.check(c, s)
     assert (sx.compile(c, s, strict_native=True)(v) == want).all()
-    from stax.loops.interpret import interpret
-    from stax.lower.passes import lower
 
     out = np.zeros((4, 2), np.int32)
     interpret(lower(legal), {"a": v, "c": out}, {}, {("a", 0): 3, ("a", 1): 2, ("c", 0): 4, ("c", 1): 2})
     assert (out == want).all()
+
+
+def test_lanes_over_a_band_are_rounded_up_from_where_its_storage_begins() -> None:
+    """From where a row of the band begins they would run past the end of its storage (seed 773)."""
+    y, x = sx.vars("y x")
+    a, w, f = sx.Input("a", sx.int16, 2), sx.Func("w", shape=(9, 12), where=lambda y, x: abs(x - y) <= 2), sx.Func("f")
+    w[y, x] = a[y, x] * 3
+    f[y, x] = sx.select(abs(x - y) <= 2, w[y, x], 5)
+    s = sx.Schedule(f)
+    s[w].compute_root().split(x, "xo", "xi", 16, tail="round_up").vectorize("xi")
+    given = np.random.default_rng(0).integers(-9, 9, (9, 12), np.int16)
+    rows, columns = np.indices((9, 12))
+    want = np.where(abs(rows - columns) <= 2, given * 3, 5)
+    program = lower(sx.check(f, s))
+    out = np.zeros((9, 12), np.int16)
+    sizes = {(name, d): n for name in ("a", "f") for d, n in enumerate((9, 12))}
+    interpret(program, {"a": given, "f": out}, {}, sizes)
+    assert (out == want).all()
+    assert (sx.compile(f, s, strict_native=True)(given, shape=(9, 12)) == want).all()
