@@ -224,6 +224,11 @@ def _kernel(
     def symbols() -> Mapping[str, int]:
         return pool(lambda text, make: store.entry(object_key(text, machine, "pool"), make)).symbols
 
+    def entries(text: str) -> bytes:
+        from stax.backends.llvm.optimize import compile_text
+
+        return store.entry(object_key(text, machine, "entry"), lambda: compile_text(text, machine))
+
     def elsewhere() -> Kernel:
         return _kernel(replace(pipeline, origins=True), schedule, target, options, strict, require)
 
@@ -244,6 +249,7 @@ def _kernel(
         pixels=pixels(program),
         packed=plain.packed,
         target=machine,
+        entries=entries,
     )
 
     def timed() -> tuple[Kernel, tuple[str, ...]]:

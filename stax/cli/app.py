@@ -152,7 +152,7 @@ def bench(
     name: Annotated[
         str,
         typer.Argument(
-            help="b4: beside Halide; b5: time to compile; hand; imports; wavefronts; heat2d, seidel2d: tiles of time"
+            help="b4: beside Halide; b5: time to compile; call; start; hand; imports; wavefronts; heat2d, seidel2d"
         ),
     ],
 ) -> None:

@@ -9,7 +9,12 @@ from pathlib import Path
 import stax
 from stax.errors import ArgumentError
 
-BENCHES = ("b4", "b5", "imports", "wavefronts", "hand", "heat2d", "seidel2d")
+BENCHES = ("b4", "b5", "imports", "wavefronts", "hand", "heat2d", "seidel2d", "call", "start")
+_OWN = {
+    "hand": ("examples.apps.by_hand",),
+    "call": ("examples.apps.calls", "call"),
+    "start": ("examples.apps.calls", "start"),
+}
 
 
 def run_bench(name: str, options: list[str]) -> int:
@@ -19,5 +24,5 @@ def run_bench(name: str, options: list[str]) -> int:
     root = Path(stax.__file__).resolve().parent.parent
     if not (root / "examples" / "apps" / "bench.py").is_file():
         raise ArgumentError("benchmarks come with the source checkout, not with the package")
-    command = ["examples.apps.by_hand"] if name == "hand" else ["examples.apps.bench", name]
+    command = _OWN.get(name, ("examples.apps.bench", name))
     return subprocess.call([sys.executable, "-m", *command, *options], cwd=root)

@@ -7,7 +7,7 @@ import struct
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from stax.expr import bfloat16
 from stax.expr.nodes import Expr
 from stax.loops.nodes import Program
 from stax.runtime.arguments import Arguments, Bound, address, facts_of
+from stax.runtime.entry import Entry, entry
 from stax.runtime.fallback import Runner, interpreted
 from stax.runtime.formula import formula
 from stax.runtime.load import Code, load
+from stax.runtime.misses import explain
 from stax.runtime.pool import pool
 from stax.runtime.signature import Signature
 from stax.target import Target
@@ -37,7 +39,7 @@ class Build:
     `elsewhere` makes the kernel for calls with `origin=`, whose outputs begin where the call says; `timed` the one with
     clocks, whose last output they fill, and the names of its rows but the first, which is the whole. `pixels` are the
     arrays whose last dimension the code wants to know, `packed` those where that is known beforehand. `target` is the
-    machine that the code is for.
+    machine that the code is for; `entries` gives the object code of an entry's text, else Python checks all calls.
     """
 
     signature: Signature
@@ -56,15 +58,29 @@ class Build:
     packed: frozenset[tuple[str, int]] = frozenset()
     roundings: Mapping[str, Expr | None] = field(default_factory=dict[str, "Expr | None"])
     target: Target | None = None
+    entries: Callable[[str], bytes] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """The machine code for some facts; `run` runs it on arguments that were checked."""
+
+    artifact: Artifact
+    code: Code
+    run: Runner
 
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """How many versions a kernel has, how many calls it served, and whether it is interpreted."""
+    """How many versions a kernel has, how many calls it served, and whether it is interpreted.
+
+    `entered` calls of them were checked by machine code, the others by Python.
+    """
 
     versions: int
     calls: int
     interpreted: bool
+    entered: int = 0
 
 
 class Kernel:
@@ -83,17 +99,42 @@ class Kernel:
     array([0, 2, 4], dtype=int32)
     """
 
+    if not TYPE_CHECKING:
+        # A slot that holds what a call runs: Python at first, then a builtin function for layouts that came twice.
+        __slots__ = (
+            "__call__", "__weakref__", "_arguments", "_build", "_calls", "_elsewhere", "_entries", "_interpreted",
+            "_lock", "_seen", "_tables", "_versions",
+        )  # fmt: skip
+
     def __init__(self, build: Build) -> None:
         self._build = build
         self._arguments = Arguments(build.signature)
         self._tables = facts_of(((t.name, t.array) for t in build.signature.tables), build.pixels)
-        self._versions: dict[Facts, Runner] = {}
+        self._versions: dict[Facts, _Version] = {}
         self._interpreted: Runner | None = None
         self._lock = threading.Lock()
         self._calls = 0
         self._elsewhere: Kernel | None = None
+        self._seen: frozenset[Facts] = frozenset()
+        self._entries: dict[Facts, Entry | None] = {}
+        self.__call__ = self._call
 
-    def __call__(
+    if TYPE_CHECKING:
+
+        def __call__(
+            self,
+            /,
+            *args: Any,
+            out: Any = None,
+            shape: Any = None,
+            origin: Any = None,
+            threads: int | None = None,
+            overlap: str = "refuse",
+            **named: Any,
+        ) -> Any:
+            """Return the output array, or a tuple of them."""
+
+    def _call(
         self,
         /,
         *args: Any,
@@ -104,7 +145,7 @@ class Kernel:
         overlap: str = "refuse",
         **named: Any,
     ) -> Any:
-        """Return the output array, or a tuple of them."""
+        """Return the output array, or a tuple of them; every call that no entry serves comes here."""
         if origin is not None and self._build.elsewhere is not None:
             moved = self._moved(self._build.elsewhere)
             return moved(*args, out=out, shape=shape, origin=origin, threads=threads, overlap=overlap, **named)
@@ -112,7 +153,10 @@ class Kernel:
         bound = self._arguments.bind(args, named, out, shape, origin, overlap)
         self._calls += 1
         if not bound.empty:
-            self._runner(bound)(bound, count)()
+            facts = facts_of(bound.arrays.items(), self._build.pixels)
+            self._runner(facts)(bound, count)()
+            if not named and shape is None and origin is None and threads is None and overlap == "refuse":
+                self._enter(facts)
         return bound.results
 
     def bind(
@@ -130,7 +174,9 @@ class Kernel:
         """
         count = self._threads(threads)
         bound = self._arguments.bind(args, named, out, shape, origin)
-        return BoundKernel(None if bound.empty else self._runner(bound)(bound, count), bound)
+        if bound.empty:
+            return BoundKernel(None, bound)
+        return BoundKernel(self._runner(facts_of(bound.arrays.items(), self._build.pixels))(bound, count), bound)
 
     def prepare(self) -> None:
         """Compile the version for dense, aligned arrays now, and not at the first call.
@@ -214,7 +260,36 @@ class Kernel:
 
     def cache_info(self) -> CacheInfo:
         """Return how many versions there are and how many calls they served."""
-        return CacheInfo(len(self._versions), self._calls, self._interpreted is not None)
+        entered = sum(one.calls for one in self._entries.values() if one is not None)
+        return CacheInfo(len(self._versions), self._calls + entered, self._interpreted is not None, entered)
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """What a call runs, to be called without the detour through the Kernel: arguments in order, and `out=`.
+
+        It is a builtin function for the layout that came twice last; whatever it does not serve ends in the Kernel.
+        """
+        made = [one for one in self._entries.values() if one is not None]
+        return made[-1].direct if made else self
+
+    def explain_miss(self, *args: Any, out: Any = None, shape: Any = None, **named: Any) -> str:
+        """Return why a call with these arguments is served by none of the versions there are, or which one serves it.
+
+        >>> import numpy as np, stax as sx
+        >>> x, a, f = sx.Var("x"), sx.Input("a", sx.int32, 1), sx.Func("f")
+        >>> f[x] = a[x] * 2
+        >>> k = sx.compile(f)
+        >>> _ = k(np.arange(8, dtype=np.int32))
+        >>> print(k.explain_miss(np.arange(8, dtype=np.int32)[::2]))
+        version 1: `a` steps by 8 bytes in its last dimension, of elements of 4; it takes one element
+        a call compiles a version for these arrays
+        """
+        bound = self._arguments.bind(args, named, out, shape)
+        arrays = {name: array for name, array in bound.arrays.items() if name not in self._table_names()}
+        return explain(self._versions, facts_of(bound.arrays.items(), self._build.pixels), arrays)
+
+    def _table_names(self) -> frozenset[str]:
+        return frozenset(t.name for t in self.signature.tables)
 
     def _moved(self, elsewhere: Callable[[], Kernel]) -> Kernel:
         with self._lock:
@@ -229,30 +304,51 @@ class Kernel:
             raise ArgumentError(f"threads= is {threads!r}, and must be an integer of at least 1")
         return threads
 
-    def _runner(self, bound: Bound) -> Runner:
+    def _runner(self, facts: Facts) -> Runner:
         if self._interpreted is not None:
             return self._interpreted
-        facts = facts_of(bound.arrays.items(), self._build.pixels)
         found = self._versions.get(facts)
-        return found if found is not None else self._made(facts)
+        return found.run if found is not None else self._made(facts)
 
     def _made(self, facts: Facts) -> Runner:
         with self._lock:
             if len(self._versions) >= MOST_VERSIONS:
                 facts = self._tables
-            found = self._interpreted or self._versions.get(facts)
-            if found is not None:
-                return found
+            found = self._versions.get(facts)
+            if self._interpreted is not None or found is not None:
+                return self._interpreted or found.run  # pyright: ignore[reportOptionalMemberAccess]
             try:
                 artifact = self._build.respecialise(facts)
-                made = _machine_code(self._build.signature, artifact, self._build.symbols())
+                code = load(artifact.code, (artifact.entry,), self._build.symbols())
             except (BackendError, UnsupportedError) as error:
                 if self._build.strict_native or self._build.program is None:
                     raise
-                made = self._interpreted = interpreted(self._build.program, error)
-                return made
+                self._interpreted = interpreted(self._build.program, error)
+                return self._interpreted
+            made = _Version(artifact, code, _machine_code(self._build.signature, artifact, code))
             self._versions = {**self._versions, facts: made}
-            return made
+            return made.run
+
+    def _enter(self, facts: Facts) -> None:
+        """Have calls with these facts, when they come for the second time, checked by machine code from now on."""
+        if facts in self._entries or self._interpreted is not None:
+            return
+        with self._lock:
+            version, build = self._versions.get(facts), self._build
+            if version is None or facts in self._entries:
+                return
+            if facts not in self._seen:
+                self._seen |= {facts}
+                return
+            made = None
+            if build.entries is not None and build.target is not None and pool().native:
+                made = entry(
+                    build.signature, version.artifact, version.code, build.pixels, build.threads, self.__call__,
+                    build.entries, build.target,
+                )  # fmt: skip
+            self._entries = {**self._entries, facts: made}
+            if made is not None:
+                self.__call__ = made.of_kernel
 
 
 class BoundKernel:
@@ -268,8 +364,7 @@ class BoundKernel:
         return self._bound.results
 
 
-def _machine_code(signature: Signature, artifact: Artifact, symbols: Mapping[str, int]) -> Runner:
-    code = load(artifact.code, (artifact.entry,), symbols)
+def _machine_code(signature: Signature, artifact: Artifact, code: Code) -> Runner:
     entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(code.addresses[artifact.entry])
     types = {s.name: s.dtype for s in signature.scalars}
     words = ctypes.c_int64 * len(artifact.slots)

@@ -280,7 +280,7 @@ class TestBind:
 def test_code_goes_with_the_kernel() -> None:
     k = scaled()
     k(A)
-    (runner,) = (weakref.ref(r) for r in k._versions.values())
+    (runner,) = (weakref.ref(v.run) for v in k._versions.values())
     del k
     gc.collect()
     assert runner() is None
