@@ -388,7 +388,7 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
                 continue
             clock("compile and call")
             compare("machine code", found, wanted)
-            if rng.random() < 0.3 or drawn.recurrences:
+            if rng.random() < 0.3:
                 compare("loops", run_loops(built, program), wanted)
                 clock("loops")
             outcome.runs += 1
