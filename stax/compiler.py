@@ -95,8 +95,19 @@ def check(outputs: Func | tuple[Func, ...], schedule: Schedule | None = None) ->
     return prove(freeze_for(outputs, schedule, None, None, None), schedule.lines if schedule else ())
 
 
-def auto_schedule(outputs: Func | tuple[Func, ...]) -> Schedule:
-    """Return the default schedule of `outputs`, written out: print it, edit it, save it.
+def auto_schedule(
+    outputs: Func | tuple[Func, ...],
+    *,
+    shape: Any = None,
+    arrays: Mapping[str, Any] | None = None,
+    target: Target | None = None,
+    require: str | None = None,
+) -> Schedule:
+    """Return a schedule of `outputs` that is worked out for this machine: print it, edit it, save it.
+
+    It is legal at all sizes. shape: extents of the output, or of each output, to choose by. arrays: Inputs by name, as
+    arrays or as shapes, to choose by. target: another machine. require: "bitwise" leaves sums in their order. The text
+    is the same on every run and says why its lines are there; `refused` of the schedule says what else was tried.
 
     >>> import stax as sx
     >>> x, a = sx.Var("x"), sx.Input("a", sx.float32, 1)
@@ -105,9 +116,40 @@ def auto_schedule(outputs: Func | tuple[Func, ...]) -> Schedule:
     >>> "vectorize" in str(sx.auto_schedule(f))
     True
     """
+    from stax.auto.choose import choose
+    from stax.auto.machine import Machine
+
+    if require not in (None, "bitwise", "reassociates"):
+        raise ArgumentError(f"require is {require!r}", hint='it is "bitwise" or "reassociates"')
+    pipeline = freeze(outputs)
+    machine = Machine.host() if target is None else Machine.of(target)
+    chosen = choose(pipeline, machine, _known_shapes(pipeline, shape, arrays or {}), require != "bitwise")
+    return Schedule.of(outputs, chosen.lines, chosen.refused)
+
+
+def default_schedule(outputs: Func | tuple[Func, ...]) -> Schedule:
+    """Return the schedule that `outputs` have where nobody writes one."""
     from stax.schedule.default import complete
 
     return Schedule.of(outputs, complete(in_sequence(freeze(outputs)), ()))
+
+
+def _known_shapes(pipeline: Pipeline, shape: Any, arrays: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of outputs and Inputs as far as they are given."""
+    known: dict[str, tuple[int, ...]] = {}
+    ranks = {i.name: len(i.dims) for i in pipeline.inputs}
+    for name, given in arrays.items():
+        if name not in ranks:
+            raise ArgumentError(f"there is no Input {name!r}", hint=f"there are {', '.join(ranks) or 'none'}")
+        known[name] = tuple(int(n) for n in getattr(given, "shape", given))
+    if shape is not None:
+        each = [shape] if len(pipeline.outputs) == 1 else list(shape)
+        known |= {name: tuple(int(n) for n in one) for name, one in zip(pipeline.outputs, each, strict=True)}
+    ranks |= {name: len(pipeline.func(name).dims) for name in pipeline.outputs}
+    for name, found in known.items():
+        if len(found) != ranks[name]:
+            raise ArgumentError(f"{name!r} has {ranks[name]} dims, and {len(found)} extents are given")
+    return known
 
 
 def realize(
@@ -161,7 +203,8 @@ def explain(outputs: Func | tuple[Func, ...], schedule: Schedule | None = None) 
     """
     legal = check(outputs, schedule)
     program = lower(legal)
-    return "\n".join([show_loops(program), *notes(legal, program)]) + "\n"
+    tried = [f"not taken: {text}" for text in (schedule.refused if schedule else ())]
+    return "\n".join([show_loops(program), *notes(legal, program), *tried]) + "\n"
 
 
 def freeze_for(

@@ -98,10 +98,10 @@ def _host(cores: int) -> Target:
     binding.initialize_native_target()
     triple = binding.get_process_triple()
     cpu, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    caches = _caches()
+    found = caches()
     return Target(
         triple, cpu, features, _vector_bytes(triple, features), cores,
-        caches.get(1, 32 << 10), caches.get(2, 512 << 10), caches.get(3, 8 << 20),
+        found.get(1, 32 << 10), found.get(2, 512 << 10), found.get(3, 8 << 20),
     )  # fmt: skip
 
 
@@ -114,7 +114,8 @@ def _vector_bytes(triple: str, features: str) -> int:
     return 32 if "+avx2" in have else 16
 
 
-def _caches() -> dict[int, int]:
+def caches() -> dict[int, int]:
+    """Return the bytes of the caches of a core, by their level."""
     sizes: dict[int, int] = {}
     for folder in sorted(_CPU.glob("index*")):
         try:

@@ -2,8 +2,9 @@
 
     python examples/apps/peers/run.py --suite halide,examples/apps/stax_suite.py --variants hand,stax --apps blur3x3
 
-Variant `stax` is the default schedule; `hand` and `hand_WORD` are the schedules `schedules/cpu/APP.stax` and
-`schedules/cpu/APP_WORD.stax`. `fp="default"`, never the interpreter; the output array is allocated once, as for Halide.
+Variant `stax` is the default schedule; `auto` is what `auto_schedule` wrote into `schedules/cpu/APP.auto.stax`; `hand`
+and `hand_WORD` are the schedules `schedules/cpu/APP.stax` and `schedules/cpu/APP_WORD.stax`. `fp="default"`, never the
+interpreter; the output array is allocated once, as for Halide.
 """
 
 from __future__ import annotations
@@ -60,7 +61,12 @@ MORE: dict[str, Callable[[], sx.Func]] = {
 
 def variants(app: str) -> list[str]:
     """Return the variants of `app`: none where it is not written in stax."""
-    return ["stax", *by_hand(app)] if app in PROGRAMS else []
+    return ["stax", "auto", *by_hand(app)] if app in PROGRAMS else []
+
+
+def by_machine(app: str) -> Path:
+    """Return the file with the automatic schedule of `app`."""
+    return SCHEDULES / f"{SAME.get(app, app)}.auto.stax"
 
 
 def by_hand(app: str) -> dict[str, Path]:
@@ -85,7 +91,9 @@ def build(
     """Return a callable that runs `app` on `inputs` into one array and returns it."""
     start = time.perf_counter()
     program = PROGRAMS[app]()
-    schedule = None if variant == "stax" else sx.Schedule.load(by_hand(app)[variant], program)
+    schedule = None
+    if variant != "stax":
+        schedule = sx.Schedule.load(by_machine(app) if variant == "auto" else by_hand(app)[variant], program)
     kernel = sx.compile(program, schedule, fp="default", strict_native=True)
     run = kernel.bind(**arguments(app, inputs, params or apps.APPS[app].params("full")), threads=threads)
     info = {"define_s": time.perf_counter() - start, "schedule": str(kernel.schedule)}

@@ -113,11 +113,14 @@ def explain(
 def schedule(
     program: Program,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="the file to write; else it is printed")] = None,
+    default: Annotated[bool, typer.Option("--default", help="the schedule of who writes none")] = False,
 ) -> None:
-    """Write the default schedule of a program, to be edited and given to `run` and `explain`."""
-    from stax.cli.programs import load_program, load_schedule, write
+    """Write the automatic schedule of a program, to be edited and given to `run` and `explain`."""
+    from stax.cli.programs import load_program, write
+    from stax.compiler import auto_schedule, default_schedule
 
-    text = str(load_schedule(None, load_program(program).outputs))
+    outputs = load_program(program).outputs
+    text = str(default_schedule(outputs) if default else auto_schedule(outputs))
     if out is None:
         typer.echo(text)
     else:

@@ -76,7 +76,7 @@ def photograph() -> Image:
 def run_demo(out: Path, threads: int | None, strict: bool, rounds: int) -> None:
     """Sharpen the photograph, write before and after to `out`, and say how and how fast; ArgumentError if wrong."""
     photo, program = photograph(), unsharp()
-    schedule = auto_schedule(program)
+    schedule = auto_schedule(program, arrays={"photo": photo}, require="bitwise")
     kernel = compile_(program, schedule, strict_native=strict)
     count = threads or threads_of(host())
     typer.echo(f"{kernel.signature}\n\n{schedule}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from stax.compiler import auto_schedule
+from stax.compiler import default_schedule
 from stax.errors import ArgumentError, DefinitionError, StaxError
 from stax.lang.func import Func
 from stax.schedule.schedule import Schedule
@@ -58,7 +58,7 @@ def load_program(text: str) -> Loaded:
 def load_schedule(file: Path | None, outputs: Any) -> Schedule:
     """Return the schedule in `file`, else the default one."""
     if file is None:
-        return auto_schedule(outputs)
+        return default_schedule(outputs)
     if not file.is_file():
         raise ArgumentError(f"there is no file {file}", hint="`stax schedule FILE.py -o schedule.py` writes one")
     return Schedule.load(file, outputs)

@@ -161,8 +161,8 @@ class _Default:
         for f in self.pipeline.funcs:
             if f.name in self.named | self.copies | self.whole or f.name in self.pipeline.outputs or not self._pure(f):
                 continue
-            cost = _cost(f.values, costs)
-            size = _size(f.values, sizes)
+            cost = operations(f.values, costs)
+            size = node_count(f.values, sizes)
             found = self.readers.get(f.name, [])
             sites = {(a.func, a.stage, a.index) for a in found}
             repeated = any(self._repeats(f, a) for a in found)
@@ -293,7 +293,7 @@ class _Default:
             if outer:
                 out.append(Reorder((row, *outer, f"{row}.in")))
             return [*out, *self._in_lanes(f, lane, lanes)]
-        wide = 2 * lanes if _cost(f.values, {}) <= LIGHT else lanes
+        wide = 2 * lanes if operations(f.values, {}) <= LIGHT else lanes
         return [*(Parallel(d) for d in outer), Parallel(row, STRIP_ROWS), *self._in_lanes(f, lane, wide)]
 
     def _moved(self, f: Func) -> list[tuple[str, ...]]:
@@ -345,7 +345,7 @@ class _Default:
         inside = f.name in self.strips
         last, domain = plain[-1], [r.name for r in update.domain]
         contiguous = last == f.dims[-1] and not self._runs_along_domain(f, stage)
-        light = _cost(update.values, {}) <= LIGHT
+        light = operations(update.values, {}) <= LIGHT
         ragged = any(names((r.lo, r.hi)) & set(f.dims) for r in update.domain)
         if f.name in self.channels and (last,) == f.dims:
             n = self.channels[f.name]
@@ -395,7 +395,7 @@ class _Default:
         return any(e & domain and not e & plain for e in ends) and not any(e & plain for e in ends)
 
 
-def _cost(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
+def operations(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
     """Return how many operations `roots` take, those of inlined Funcs included."""
     total = 0
     for node in postorder(roots):
@@ -411,7 +411,7 @@ def _cost(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
     return total
 
 
-def _size(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
+def node_count(roots: Iterable[Expr], inlined: dict[str, int]) -> int:
     """Return how many nodes `roots` have, with a copy of each inlined Func at each read of it."""
     return sum(1 + inlined.get(n.source, 0) if isinstance(n, Read) else 1 for n in postorder(roots))
 

@@ -384,10 +384,11 @@ Directive: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A directive and the stage that it was said of."""
+    """A directive and the stage that it was said of; `why` is a reason, and no part of what it means."""
 
     at: StageRef
     directive: Directive
+    why: str = field(default="", compare=False, repr=False)
 
 
 def spelled_out(line: Line) -> tuple[Line, ...]:

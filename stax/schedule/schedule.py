@@ -37,7 +37,7 @@ class Schedule:
 
     Directives are said of stages: `s[f]` for where f is computed and for the loops of its definition, `s[f].update(k)`
     for the loops of its update k. Each returns its stage, so that they chain. Funcs of which nothing is said are left
-    to the default schedule. Equal schedules are those of equal text.
+    to the default schedule. Equal schedules are those that say the same, whatever the reasons in their text.
 
     outputs: the Func or the tuple of Funcs that the program computes, or its Pipeline.
     check: called as `check(outputs, schedule)` after each directive; when it raises, the directive is taken back.
@@ -62,13 +62,15 @@ class Schedule:
     def __init__(self, outputs: Any, *, check: Callable[[Any, Schedule], object] | None = None) -> None:
         self.outputs = tuple(outputs) if isinstance(outputs, list) else outputs  # pyright: ignore[reportUnknownArgumentType]
         self.pipeline, self._names = _frozen(self.outputs)
+        self.refused: tuple[str, ...] = ()
         self._check = check
         self._replay = Replay(self.pipeline)
 
     @classmethod
-    def of(cls, outputs: Any, lines: Iterable[Line]) -> Schedule:
-        """Return a schedule of `outputs` that says `lines`."""
+    def of(cls, outputs: Any, lines: Iterable[Line], refused: Iterable[str] = ()) -> Schedule:
+        """Return a schedule of `outputs` that says `lines`; `refused` says what was tried and not taken."""
         made = cls(outputs)
+        made.refused = tuple(refused)
         for line in lines:
             made.say(line)
         return made
@@ -174,7 +176,9 @@ class Schedule:
         return f"<Schedule of {', '.join(self.pipeline.outputs)}: {len(self._replay.lines)} directives>"
 
     def __eq__(self, other: object) -> bool:
-        return str(self) == str(other) if isinstance(other, Schedule) else NotImplemented
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        return self.lines == other.lines and _program(self.pipeline) == _program(other.pipeline)
 
 
 def _frozen(outputs: Any) -> tuple[Pipeline, Mapping[int, str]]:

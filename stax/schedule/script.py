@@ -50,10 +50,12 @@ class Script:
 
 
 def show(program: Program, lines: Iterable[Line]) -> str:
-    """Return `lines` as text; directives of one stage that follow each other are one statement."""
+    """Return `lines` as text; directives of one stage that follow each other are one statement, reasons before it."""
     funcs = [f" {_bare(name)}({', '.join(map(_bare, dims))})" for name, dims in program.dims.items()]
     text = [FIRST, f"# {program.digest}{''.join(funcs)}"]
-    for at, run in groupby(lines, key=lambda line: line.at):
+    for at, group in groupby(lines, key=lambda line: line.at):
+        run = list(group)
+        text += [f"# {at}: {line.why}" for line in run if line.why]
         text.append(show_stage(at) + "".join(f".{show_directive(line.directive)}" for line in run))
     return "\n".join(text) + "\n"
 

@@ -35,7 +35,7 @@ def test_the_default_schedule_gives_the_oracles_bits(name):
 
 def test_every_application_of_the_peers_is_written_in_stax():
     assert set(stax_suite.PROGRAMS) == set(apps.APPS)
-    assert stax_suite.variants("harris") == ["stax", "hand"]
+    assert stax_suite.variants("harris") == ["stax", "auto", "hand"]
     assert stax_suite.variants("something else") == []
 
 

@@ -52,7 +52,16 @@ def test_a_schedule_by_hand_is_legal_and_right(app: str, name: str) -> None:
         assert one.check(got, wanted) is None
 
 
-@pytest.mark.parametrize("file", sorted(p.name for p in stax_suite.SCHEDULES.glob("*.stax")))
+@pytest.mark.parametrize("app", stax_suite.PROGRAMS)
+def test_an_automatic_schedule_is_legal_and_right(app: str) -> None:
+    """At the small size, though it was written for the full one."""
+    one = apps.APPS[app]
+    params = one.params("small")
+    inputs = one.make(params)
+    assert one.check(stax_suite.build(app, inputs, params, "auto")(), one.ref(inputs, params)) is None
+
+
+@pytest.mark.parametrize("file", sorted(p.name for p in stax_suite.SCHEDULES.glob("*.stax") if ".auto" not in p.name))
 def test_a_schedule_by_hand_fits_its_program(file: str) -> None:
     """Nothing to warn of, and the file is what is printed; a product of matrices needs no more than 25 lines of it."""
     programs = {
@@ -116,4 +125,5 @@ def test_accumulators_stay_in_registers(name: str, target: Target, word: str, re
 
 def test_every_file_belongs_to_a_program() -> None:
     used = {p for app in stax_suite.PROGRAMS for p in stax_suite.by_hand(app).values()}
+    used |= {stax_suite.by_machine(app) for app in stax_suite.PROGRAMS}
     assert used | {path(name) for name in stax_suite.MORE} == set(stax_suite.SCHEDULES.glob("*.stax"))

@@ -1,0 +1,121 @@
+"""Automatic schedules: what they choose and why, in text that is the same on every run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stax as sx
+from stax.auto.choose import choose
+from stax.auto.machine import Machine
+from stax.errors import ArgumentError
+from stax.lang.freeze import freeze
+from stax.schedule.schedule import Schedule
+
+ROOT = Path(__file__).resolve().parents[2]
+NARROW, WIDE = Machine(), Machine(64, 32, 1, 2, 48 << 10, 1 << 20, 32 << 20)
+m, n, c, y, x = sx.vars("m n c y x")
+
+
+def text(f: Any, machine: Machine = NARROW, **shapes: tuple[int, ...]) -> str:
+    """Return the lines of an automatic schedule, without those that name the program."""
+    made = Schedule.of(f, choose(freeze(f), machine, shapes).lines)
+    return "\n".join(str(made).splitlines()[2:])
+
+
+def blur() -> sx.Func:
+    a, bx, by = sx.Input("a", sx.float32, 2), sx.Func("bx"), sx.Func("by")
+    bx[y, x] = (a[y, x] + a[y, x + 1] + a[y, x + 2]) / 3
+    by[y, x] = (bx[y, x] + bx[y + 1, x] + bx[y + 2, x]) / 3
+    return by
+
+
+def product() -> sx.Func:
+    a = sx.Input("a", sx.float32, 2)
+    b, k = sx.Input("b", sx.float32, (a.shape[1], None)), sx.RDom("k", k=a.shape[1])
+    f = sx.Func("f")
+    f[m, n] = 0
+    f[m, n] += a[m, k] * b[k, n]
+    return f
+
+
+def centred() -> sx.Func:
+    a = sx.Input("a", sx.float32, 2)
+    r, mu, f = sx.RDom("r", j=a.shape[1]), sx.Func("mu"), sx.Func("f")
+    mu[m] = sx.sum(a[m, r], over=r) / sx.cast(a.shape[1], sx.float32)
+    f[m, n] = a[m, n] - mu[m]
+    return f
+
+
+def test_a_window_of_rows_slides_along_the_rows_that_read_it() -> None:
+    lines = text(blur())
+    assert 's["bx"].compute_at(s["by"], "y.in", store="y").fold_storage("y", 4)' in lines
+    assert "# bx: of 3 rows that a row of the head needs, 1 is new" in lines
+    assert ".stream()" in lines
+
+
+def test_a_product_keeps_a_tile_in_the_registers_that_there_are() -> None:
+    assert 'split("m", "m", "m.in", 6, tail="predicate").split("n", "n", "n.in", 16' in text(product())
+    assert 'split("m", "m", "m.in", 6, tail="predicate").split("n", "n", "n.in", 64' in text(product(), WIDE)
+    assert 's["b"].cache_read("b_packed", "f")' in text(product())
+
+
+def test_results_of_a_row_are_computed_in_the_row() -> None:
+    lines = text(centred())
+    assert 's["mu.sum"].compute_at(s["f"], "m.in")' in lines
+    assert "reassociate()" in lines
+
+
+def test_sums_keep_their_order_where_bits_are_to_stay() -> None:
+    a = np.random.default_rng(0).standard_normal((37, 1000)).astype(np.float32)
+    s = sx.auto_schedule(centred(), require="bitwise")
+    assert "reassociate" not in str(s)
+    got = sx.compile(centred(), s, require="bitwise", strict_native=True)(a)
+    np.testing.assert_array_equal(got, sx.compile(centred(), strict_native=True)(a))
+
+
+def test_what_is_known_of_shapes_is_used() -> None:
+    """A small result stays in the caches, and a narrow one fills no four vectors."""
+    assert "stream" not in text(blur(), a=(64, 64))
+    assert 'split("n", "n", "n.in", 8' in text(product(), a=(500, 500), b=(500, 8))
+
+
+def test_shapes_are_checked() -> None:
+    with pytest.raises(ArgumentError, match="there is no Input 'b'"):
+        sx.auto_schedule(blur(), arrays={"b": (3, 3)})
+    with pytest.raises(ArgumentError, match="'a' has 2 dims, and 1 extents"):
+        sx.auto_schedule(blur(), arrays={"a": (3,)})
+
+
+def test_a_schedule_that_is_read_back_is_equal_without_its_reasons() -> None:
+    s = sx.auto_schedule(blur())
+    assert "# by: strips of" in str(s)
+    assert Schedule.parse(str(s), s.outputs) == s
+
+
+@pytest.mark.parametrize("make", [blur, product, centred])
+def test_an_automatic_schedule_is_right(make: Any) -> None:
+    f = make()
+    rng = np.random.default_rng(1)
+    inputs = {"a": rng.standard_normal((67, 131)).astype(np.float32)}
+    if make is product:
+        inputs["b"] = rng.standard_normal((131, 75)).astype(np.float32)
+    got = sx.compile(f, sx.auto_schedule(f), strict_native=True)(**inputs)
+    np.testing.assert_allclose(got, sx.compile(f, strict_native=True)(**inputs), rtol=1e-4, atol=1e-4)
+
+
+def test_the_text_is_the_same_under_any_hash_seed() -> None:
+    code = "from tests.auto.test_choose import *; print(text(blur()), text(product()), text(centred()))"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, check=True, cwd=ROOT,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }  # fmt: skip
+    assert len(said) == 1
