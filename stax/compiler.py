@@ -27,18 +27,25 @@ from stax.legality.summation import roundings
 from stax.loops.nodes import Program
 from stax.loops.show import show as show_loops
 from stax.loops.walk import MOST_CHANNELS, pixels
+from stax.lower.hints import hints
 from stax.lower.notes import ignored, notes
-from stax.lower.passes import lower
+from stax.lower.passes import lower, lower_to_blocks
+from stax.lower.split_kernels import split_kernels
 from stax.lower.time_stages import TIMES, time_stages
 from stax.options import Options
 from stax.poly.proofs import Proofs
+from stax.runtime.arguments import Cpu
 from stax.runtime.cache import Store, default_folder, object_key
-from stax.runtime.kernel import Build, Kernel
+from stax.runtime.kernel import Build, Device, Kernel
 from stax.runtime.pool import pool
 from stax.runtime.signature import Check, CheckKind, Output, Signature
 from stax.schedule.legal import Demand, Legal
+from stax.schedule.resolve import rewritten
 from stax.schedule.schedule import Schedule
-from stax.target import Target
+from stax.target import CUDA, Target
+
+MOST_IN_BLOCKS = 1 << 16
+"""Lanes that one loop may become on machines of blocks."""
 
 
 def compile(
@@ -47,7 +54,7 @@ def compile(
     *,
     shape: Any = None,
     inputs: Sequence[Any] | None = None,
-    target: Target | None = None,
+    target: Target | str | None = None,
     mode: str = "default",
     fp: str | None = None,
     require: str | None = None,
@@ -59,8 +66,9 @@ def compile(
     schedule: how it is run; without one, the default schedule. shape: symbolic extents of the outputs. inputs: the
     positional order of arguments. fp: "strict", "default" or "fast" for Funcs that do not say. strict_native: raise
     BackendError where machine code cannot be had, instead of interpreting. require: "bitwise" refuses directives that
-    reassociate. target: the machine, by default the one at hand. options: what else may be chosen; where they are
-    given, `mode` is theirs.
+    reassociate. target: the machine, by default the processor at hand; "cuda" for NVIDIA's GPUs, whose kernels take
+    arrays of torch, CuPy or whatever has `__cuda_array_interface__`, and run on the current stream. options: what else
+    may be chosen; where they are given, `mode` is theirs.
 
     Raises DefinitionError, BoundsError, ScheduleError and LegalityError.
 
@@ -74,9 +82,13 @@ def compile(
     options = Options(mode=mode) if options is None else options
     if require not in (None, "bitwise", "reassociates"):
         raise ArgumentError(f"require is {require!r}", hint='it is "bitwise" or "reassociates"')
-    if isinstance(target, str) or (target is not None and not isinstance(target, Target)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UnsupportedError(f"there is no target {target!r} yet", hint="leave target= out: the machine at hand")
+    if target != CUDA and target is not None and not isinstance(target, Target):
+        raise UnsupportedError(
+            f"there is no target {target!r}", hint=f'"{CUDA}", a Target, or leave it out: the processor at hand'
+        )
     program = freeze_for(outputs, schedule, shape, inputs, fp)
+    if isinstance(target, str):
+        return _gpu_kernel(program, schedule, options, require)
     strict = options.strict_native if strict_native is None else strict_native
     return _kernel(program, schedule, target, options, strict, require)
 
@@ -100,14 +112,15 @@ def auto_schedule(
     *,
     shape: Any = None,
     arrays: Mapping[str, Any] | None = None,
-    target: Target | None = None,
+    target: Target | str | None = None,
     require: str | None = None,
 ) -> Schedule:
     """Return a schedule of `outputs` that is worked out for this machine: print it, edit it, save it.
 
     It is legal at all sizes. shape: extents of the output, or of each output, to choose by. arrays: Inputs by name, as
-    arrays or as shapes, to choose by. target: another machine. require: "bitwise" leaves sums in their order. The text
-    is the same on every run and says why its lines are there; `refused` of the schedule says what else was tried.
+    arrays or as shapes, to choose by. target: another machine; for "cuda", the default schedule of GPUs. require:
+    "bitwise" leaves sums in their order. The text is the same on every run and says why its lines are there; `refused`
+    of the schedule says what else was tried.
 
     >>> import stax as sx
     >>> x, a = sx.Var("x"), sx.Input("a", sx.float32, 1)
@@ -121,17 +134,24 @@ def auto_schedule(
 
     if require not in (None, "bitwise", "reassociates"):
         raise ArgumentError(f"require is {require!r}", hint='it is "bitwise" or "reassociates"')
+    if isinstance(target, str):
+        return default_schedule(outputs, target=target, bitwise=require == "bitwise")
     pipeline = freeze(outputs)
     machine = Machine.host() if target is None else Machine.of(target)
     chosen = choose(pipeline, machine, _known_shapes(pipeline, shape, arrays or {}), require != "bitwise")
     return Schedule.of(outputs, chosen.lines, chosen.refused)
 
 
-def default_schedule(outputs: Func | tuple[Func, ...]) -> Schedule:
-    """Return the schedule that `outputs` have where nobody writes one."""
-    from stax.schedule.default import complete
+def default_schedule(
+    outputs: Func | tuple[Func, ...], *, target: Target | str | None = None, bitwise: bool = False
+) -> Schedule:
+    """Return the schedule that `outputs` have where nobody writes one; `bitwise`, on GPUs with sums in their order."""
+    from stax.schedule import default, default_gpu
 
-    return Schedule.of(outputs, complete(in_sequence(freeze(outputs)), ()))
+    sequenced = in_sequence(freeze(outputs))
+    if target == CUDA:
+        return Schedule.of(outputs, default_gpu.complete(sequenced, (), bitwise=bitwise))
+    return Schedule.of(outputs, default.complete(sequenced, ()))
 
 
 def _known_shapes(pipeline: Pipeline, shape: Any, arrays: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -310,6 +330,56 @@ def _kernel(
         ), names
 
     return Kernel(replace(made, timed=timed))
+
+
+def _gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, options: Options, require: str | None) -> Kernel:
+    """Return a kernel for NVIDIA's GPUs; where TRITON_INTERPRET=1 is set, for Triton's interpreter on NumPy arrays."""
+    from stax.backends.triton.source import emit
+    from stax.runtime import launches
+    from stax.runtime.device import Gpu
+    from stax.schedule import default_gpu
+
+    store = Store((options.cache_dir or default_folder()) if options.cache else None)
+    sequenced, said = in_sequence(pipeline), schedule.lines if schedule else ()
+    lines = default_gpu.complete(rewritten(sequenced, said), said, bitwise=require == "bitwise")
+    legal = prove(sequenced, lines, None, Known(Proofs(store), MOST_IN_BLOCKS))
+    if require == "bitwise":
+        _refuse_reordered(legal)
+    program = lower_to_blocks(legal)
+    host = split_kernels(program, hints(legal))
+    taken = signature(sequenced, legal.regions, legal)
+
+    def source(kind: str) -> str:
+        match kind:
+            case "loops":
+                return show_loops(program)
+            case "triton":
+                return "\n\n".join(s.text for s in emit(host, plain_facts(taken, program)))
+            case _:
+                raise ArgumentError(f"there is no source {kind!r} for GPUs", hint='"loops" or "triton"')
+
+    def no_object(_: Facts) -> Artifact:
+        raise UnsupportedError("a kernel for GPUs is no object code")
+
+    emit(host)
+    interpreting = os.environ.get("TRITON_INTERPRET") == "1"
+    tables = {t.name: t.array for t in taken.tables}
+    made = partial(launches.interpreted, host) if interpreting else partial(launches.on_gpu, host, tables, store)
+    return Kernel(
+        Build(
+            signature=taken,
+            respecialise=no_object,
+            device=Device(Cpu if interpreting else Gpu, launches.facts_on_gpu(host), made, partial(emit, host)),
+            source=source,
+            schedule=Schedule.of(sequenced, legal.resolved.lines),
+            contract=legal.contract,
+            roundings=roundings(legal),
+            provenance={"backend": "triton"},
+            elsewhere=None
+            if pipeline.origins or taken.overwritten
+            else lambda: _gpu_kernel(replace(pipeline, origins=True), schedule, options, require),
+        )
+    )
 
 
 def _refuse_reordered(legal: Legal) -> None:

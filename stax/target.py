@@ -9,6 +9,9 @@ from pathlib import Path
 
 from stax.dtypes import DType
 
+CUDA = "cuda"
+"""The target that is NVIDIA's GPUs: which of them, arrays say at the call."""
+
 _CPU = Path("/sys/devices/system/cpu/cpu0/cache")
 
 

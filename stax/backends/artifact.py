@@ -41,12 +41,15 @@ class Facts:
 
     `dense`: arrays whose last dimension steps by one element. `aligned`: arrays whose address and strides are multiples
     of the element size. Arrays in neither are reached by byte strides and byte alignment. `packed`: dense arrays whose
-    last dimension but one steps by the given number of elements, the extent of the last.
+    last dimension but one steps by the given number of elements, the extent of the last. For GPUs, `even`: arrays whose
+    address, strides and last extent are multiples of 16 bytes; `wide`: positions may need 64 bits.
     """
 
     dense: frozenset[str] = frozenset()
     aligned: frozenset[str] = frozenset()
     packed: frozenset[tuple[str, int]] = frozenset()
+    even: frozenset[str] = frozenset()
+    wide: bool = False
 
 
 OUT_OF_MEMORY = 1

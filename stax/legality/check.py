@@ -56,7 +56,6 @@ from stax.schedule.resolve import At, Inline, Resolved, resolve, rewritten
 from stax.schedule.resolve import Root as AtRoot
 from stax.source import Span
 
-MOST_LANES = 256
 MOST_COPIES = 256
 
 
@@ -640,7 +639,7 @@ class _Check:
         check_rounding(f, stage, found, self.placed[f.name], f.name in self.pipeline.outputs)
         for at, loop in enumerate(found.loops):
             self._up_to(ref, at)
-            most = {LoopKind.VECTOR: MOST_LANES, LoopKind.UNROLL: MOST_COPIES}.get(loop.loop.kind)
+            most = {LoopKind.VECTOR: self.known.most_lanes, LoopKind.UNROLL: MOST_COPIES}.get(loop.loop.kind)
             if most is not None and (loop.width is None or loop.width > most):
                 word = "vectorize" if loop.loop.kind is LoopKind.VECTOR else "unroll"
                 why = "its extent is not a constant" if loop.width is None else f"{loop.width} is more than {most}"

@@ -15,6 +15,8 @@ from stax.poly.proofs import Proofs
 from stax.schedule.legal import Placed
 from stax.schedule.points import Points
 
+MOST_LANES = 256
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
@@ -38,10 +40,14 @@ class Judged:
 
 
 class Known:
-    """Answers of isl; Funcs that were judged, by all that they were judged by; programs with Funcs inlined."""
+    """Answers of isl; Funcs that were judged, by all that they were judged by; programs with Funcs inlined.
 
-    def __init__(self, proofs: Proofs | None = None) -> None:
+    It is of one machine, on which a loop may become `most_lanes` lanes: those of some registers, or of a block.
+    """
+
+    def __init__(self, proofs: Proofs | None = None, most_lanes: int = MOST_LANES) -> None:
         self.proofs = proofs or Proofs()
+        self.most_lanes = most_lanes
         self._judged: dict[tuple[int, Hashable], Judged] = {}
         self._inlined: dict[tuple[int, frozenset[str]], tuple[Pipeline, Pipeline]] = {}
         self._inferred: dict[tuple[int, Hashable], Regions] = {}

@@ -13,6 +13,15 @@ from stax.expr.nodes import Axes, Expr, Local, Param, Size
 from stax.loops.nodes import Block, Buffer, For
 
 
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What a schedule says of a GPU: warps a program, iterations that loads run ahead, rows of a group of programs."""
+
+    warps: int | None = None
+    stages: int | None = None
+    swizzle: int | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
     """One launch: `body` for each point of `grid`, in any order, outermost loop first.
@@ -29,6 +38,7 @@ class Kernel:
     axes: Axes
     grid: tuple[For, ...]
     body: Block
+    hints: Hints = Hints()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ from stax.loops.nodes import Program
 from stax.loops.verify import verify
 from stax.lower.build_nests import build_nests
 from stax.lower.carry_accumulators import carry_accumulators
+from stax.lower.carry_rows import carry_rows
 from stax.lower.full_tiles import full_tiles
 from stax.lower.hoist_conditions import hoist_conditions
 from stax.lower.keep_partials import keep_partials
@@ -40,7 +41,7 @@ def lower_to_blocks(legal: Legal, name: str = "kernel", debug: bool = False) -> 
     program = build_nests(legal, name)
     simplify = partial(tidy_loops, algebra=context.algebra, at_least=context.at_least)
     lanes = partial(vectorize_loops, single=False)
-    return _run(program, (simplify, lanes, unroll_loops, carry_accumulators), debug)
+    return _run(program, (simplify, lanes, unroll_loops, carry_accumulators, carry_rows), debug)
 
 
 def _run(program: Program, steps: tuple[Callable[[Program], Program], ...], debug: bool) -> Program:

@@ -16,6 +16,7 @@ Gives: launches in order, with all memory visible between them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from stax.errors import UnsupportedError
@@ -23,24 +24,31 @@ from stax.expr.affine import Algebra
 from stax.expr.nodes import Binary, BinaryOp, Expr, Local, Param, Size
 from stax.expr.walk import names, postorder
 from stax.loops import walk
-from stax.loops.launches import Host, HostAllocate, HostLoop, Kernel
+from stax.loops.launches import Hints, Host, HostAllocate, HostLoop, Kernel
 from stax.loops.nodes import Allocate, Block, Buffer, For, Let, LoopKind, Program, Stmt
 
 
-def split_kernels(program: Program) -> tuple[Host, ...]:
-    """Return what the host does to run `program`."""
-    return _Splitter(program).block(program.body, (), {})
+def split_kernels(program: Program, hints: Mapping[str, Hints] | None = None) -> tuple[Host, ...]:
+    """Return what the host does to run `program`; `hints` are by stage, and hold for the kernel that computes it."""
+    return _Splitter(program, hints or {}).block(program.body, (), {})
 
 
 class _Splitter:
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    def __init__(self, program: Program, hints: Mapping[str, Hints]) -> None:
+        self._program, self._hints = program, hints
         self._shared = {b.name: b for b in program.buffers}
         self._names: set[str] = set()
 
     def block(self, block: Block, counters: tuple[Local, ...], known: dict[str, Expr]) -> tuple[Host, ...]:
         """Return the host's form of `block`; `known` are values of Lets, to be put where they are used."""
         out: list[Host] = []
+        alone: list[Stmt] = []  # what one program does, until there is something for many
+
+        def launch() -> None:
+            if alone:
+                out.append(self._kernel(alone[0] if len(alone) == 1 else Block(tuple(alone)), counters))
+                alone.clear()
+
         known = dict(known)
         for stmt in block.stmts:
             new = walk.substitute(stmt, known) if known else stmt
@@ -48,15 +56,22 @@ class _Splitter:
                 case Let(name=name, value=value) if not name.axes and not walk.loads(new):
                     known[name.name] = value
                 case Allocate(buffer=buffer):
+                    launch()
                     self._shared[buffer.name] = buffer
                     out.append(HostAllocate(buffer))
                 case Block():
+                    launch()
                     out += self.block(new, counters, {})
                 case For(var=var, carries=()) if new.kind is not LoopKind.PARALLEL and _has_parallel(new.body):
+                    launch()
                     body = self.block(new.body, (*counters, var), {})
                     out.append(HostLoop(var, new.start, new.extent, new.down, body))
-                case _:
+                case _ if _has_parallel(new):
+                    launch()
                     out.append(self._kernel(new, counters))
+                case _:
+                    alone.append(new)
+        launch()
         return tuple(out)
 
     def _kernel(self, stmt: Stmt, counters: tuple[Local, ...]) -> Kernel:
@@ -93,6 +108,7 @@ class _Splitter:
             tuple(a for a in self._program.axes if a in axes),
             tuple(grid),
             body,
+            next((self._hints[s.stage] for s in walk.stores(stmt) if s.stage in self._hints), Hints()),
         )
 
     def _fresh(self, name: str) -> str:

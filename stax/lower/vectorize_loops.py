@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from stax import dtypes
 from stax.expr import build
-from stax.expr.nodes import INDEX, Axes, Axis, BinaryOp, Expr, Load, Local, Ramp, Reduce
+from stax.expr.nodes import INDEX, Axes, Axis, Binary, BinaryOp, Expr, Load, Local, Ramp, Reduce
 from stax.expr.walk import children, postorder, with_children
 from stax.loops.nodes import (
     Allocate,
@@ -109,7 +109,7 @@ class _Vectorizer:
         place = build.add(build.spread(loop.start, (axis,)), ramp)
         guard: tuple[Expr, ...] = ()
         if size is None:
-            guard = (build.less(ramp, build.spread(loop.extent, (axis,))),)
+            guard = (build.less(ramp, build.spread(_below(loop.extent, width), (axis,))),)
         at = len(self.axes)
         self.axes.append(axis)
         inner = self.block(loop.body)
@@ -241,6 +241,15 @@ class _Widener:
     def _union(self, many: Iterable[Axes]) -> Axes:
         found = {axis for axes in many for axis in axes}
         return tuple(sorted(found, key=lambda a: self.order[a]))
+
+
+def _below(extent: Expr, width: int) -> Expr:
+    """Return what tells the lanes that exist as `extent` does, which is a minimum with the number of lanes."""
+    if isinstance(extent, Binary) and extent.op is BinaryOp.MIN:
+        for arm, other in ((extent.left, extent.right), (extent.right, extent.left)):
+            if build.integer(arm) == width:
+                return other
+    return extent
 
 
 def _carries(stmt: Stmt) -> tuple[Carry, ...]:

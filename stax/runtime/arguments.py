@@ -10,10 +10,10 @@ import contextlib
 import difflib
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Bound:
     """Checked arguments. `arrays` are by buffer name; `sizes` by the names of inputs, tables, outputs and buffers.
 
     `results` is what the call returns: an array, or tuples of them. `empty` says that there is nothing to compute.
+    `memory` is where the arrays lie.
     """
 
     arrays: Mapping[str, Array]
@@ -48,13 +49,51 @@ class Bound:
     scalars: Mapping[str, Number]
     results: Any
     empty: bool = False
+    memory: Any = None
+
+
+class Memory(Protocol):
+    """Where the arrays of a call lie."""
+
+    def view(self, value: Any, words: str, writing: bool = False) -> Array:
+        """Return the memory of `value` as an array, or the header of one; nothing is copied."""
+        ...
+
+    def fresh(self, shape: tuple[int, ...], dtype: DType) -> tuple[Array, Any]:
+        """Return a new array as `view` gives it, and as the caller gets it."""
+        ...
+
+    def copy(self, array: Array) -> Array:
+        """Return a copy of an array."""
+        ...
+
+
+class Cpu:
+    """The memory of this process, as NumPy has it."""
+
+    def view(self, value: Any, words: str, writing: bool = False) -> Array:
+        """Return an array over the memory of `value`."""
+        return value if type(value) is np.ndarray else _view(value, words, writing)
+
+    def fresh(self, shape: tuple[int, ...], dtype: DType) -> tuple[Array, Any]:
+        """Return a new array."""
+        made = _fresh(shape, dtype.dtype)
+        return made, made
+
+    def copy(self, array: Array) -> Array:
+        """Return a copy."""
+        return array.copy()
 
 
 class Arguments:
-    """Checks the calls of one signature; its expressions are made into Python functions once."""
+    """Checks the calls of one signature; its expressions are made into Python functions once.
 
-    def __init__(self, signature: Signature) -> None:
+    `memory` gives, for each call, where its arrays lie.
+    """
+
+    def __init__(self, signature: Signature, memory: Callable[[], Memory] = Cpu) -> None:
         self.signature = signature
+        self._memory = memory
         self._names = frozenset(signature.arguments)
         self._tables = {t.name: t.array for t in signature.tables}
         self._declared = [(i, k, e) for i in signature.inputs for k, e in enumerate(i.sizes) if e is not None]
@@ -75,8 +114,9 @@ class Arguments:
         """Return the checked arguments of one call, with outputs allocated where `out` gives none."""
         if overlap not in ("refuse", "copy"):
             raise ArgumentError(f'overlap is {overlap!r}, and must be "refuse" or "copy"')
+        memory = self._memory()
         given = self._match(args, named)
-        arrays = {one.name: _input(one, self._given(given, one.name)) for one in self.signature.inputs}
+        arrays = {one.name: _input(one, self._given(given, one.name), memory) for one in self.signature.inputs}
         scalars = {one.name: _scalar(one, given.get(one.name)) for one in self.signature.scalars if one.name in given}
         for one in self.signature.scalars:
             if one.name in self.signature.positions and one.name in scalars:
@@ -84,7 +124,7 @@ class Arguments:
         scalars |= self._defaults(given) | self._origin(origin)
         sizes = {name: array.shape for name, array in (arrays | self._tables).items()}
         self._check_declared(sizes, scalars)
-        outs = self._outs(out)
+        outs = self._outs(out, memory)
         outs |= self._overwritten(given, arrays, outs)
         shapes, inferred = self._output_shapes(shape, outs, sizes, scalars)
         for one, extents in zip(self.signature.outputs, shapes, strict=True):
@@ -95,12 +135,12 @@ class Arguments:
             self._judge_failed(sizes, scalars, inferred)
         for name, _ in self.signature.overwritten:
             del arrays[name]
-        _check_overlap(outs, arrays, overlap)
-        kept = {name: array for name, (array, _) in outs.items()}
-        written = kept | self._allocate(outs, sizes)
-        results = [self._result(one, outs, written) for one in self.signature.outputs]
+        _check_overlap(outs, arrays, overlap, memory)
+        outs |= self._allocate(outs, sizes, memory)
+        results = [self._result(one, outs) for one in self.signature.outputs]
         whole = results[0] if len(results) == 1 else tuple(results)
-        return Bound(arrays | self._tables | written, sizes, scalars, whole, empty)
+        written = {name: array for name, (array, _) in outs.items()}
+        return Bound(arrays | self._tables | written, sizes, scalars, whole, empty, memory)
 
     def _match(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         names = self.signature.arguments
@@ -163,7 +203,7 @@ class Arguments:
                     facts=[f"its shape is {sizes[one.name]}"],
                 )
 
-    def _outs(self, out: Any) -> dict[str, tuple[Array, Any]]:
+    def _outs(self, out: Any, memory: Memory) -> dict[str, tuple[Array, Any]]:
         """Return the output arrays that the call gave, by buffer name, each with the object it is a view of."""
         outputs = self.signature.outputs
         if out is None:
@@ -178,7 +218,7 @@ class Arguments:
             )
             for name, dtype, part in zip(one.buffers, one.dtypes, parts, strict=True):
                 if part is not None:
-                    found[name] = (_output(one, name, dtype, part), part)
+                    found[name] = (_output(one, name, dtype, part, memory), part)
         return found
 
     def _overwritten(
@@ -320,22 +360,22 @@ class Arguments:
                 )
 
     def _allocate(
-        self, outs: Mapping[str, tuple[Array, Any]], sizes: Mapping[str, tuple[int, ...]]
-    ) -> dict[str, Array]:
-        made: dict[str, Array] = {}
+        self, outs: Mapping[str, tuple[Array, Any]], sizes: Mapping[str, tuple[int, ...]], memory: Memory
+    ) -> dict[str, tuple[Array, Any]]:
+        made: dict[str, tuple[Array, Any]] = {}
         for one in self.signature.outputs:
             for name, dtype in zip(one.buffers, one.dtypes, strict=True):
                 if name not in outs:
                     try:
-                        made[name] = _fresh(sizes[name], dtype.dtype)
+                        made[name] = memory.fresh(sizes[name], dtype)
                     except (MemoryError, OverflowError, ValueError):
                         raise DeviceError(
                             f"there is no memory for output `{name}` of shape {sizes[name]} and type {dtype.name}"
                         ) from None
         return made
 
-    def _result(self, one: Output, outs: Mapping[str, tuple[Array, Any]], written: Mapping[str, Array]) -> Any:
-        parts = tuple(outs[name][1] if name in outs else written[name] for name in one.buffers)
+    def _result(self, one: Output, outs: Mapping[str, tuple[Array, Any]]) -> Any:
+        parts = tuple(outs[name][1] for name in one.buffers)
         return parts[0] if len(parts) == 1 else parts
 
 
@@ -378,8 +418,8 @@ def address(array: Array) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _input(one: Input, value: Any) -> Array:
-    array = value if type(value) is np.ndarray else _view(value, f"`{one.name}`")
+def _input(one: Input, value: Any, memory: Memory) -> Array:
+    array = memory.view(value, f"`{one.name}`")
     if not one.dtype.fits(array.dtype):
         raise _wrong_type(f"`{one.name}`", array, one.dtype, one)
     if array.ndim != len(one.dims):
@@ -391,9 +431,9 @@ def _input(one: Input, value: Any) -> Array:
     return array
 
 
-def _output(one: Output, name: str, dtype: DType, value: Any) -> Array:
+def _output(one: Output, name: str, dtype: DType, value: Any, memory: Memory) -> Array:
     words = f"the array for output `{name}`"
-    array = value if type(value) is np.ndarray else _view(value, words, writing=True)
+    array = memory.view(value, words, True)
     if not dtype.fits(array.dtype):
         raise _wrong_type(words, array, dtype, one)
     if array.ndim != len(one.shape):
@@ -555,7 +595,9 @@ def _integers(value: object, one: Output, what: str) -> tuple[int | None, ...]:
         raise ArgumentError(f"{what}= holds something that is not an integer: {value!r}") from None
 
 
-def _check_overlap(outs: Mapping[str, tuple[Array, Any]], arrays: dict[str, Array], overlap: str) -> None:
+def _check_overlap(
+    outs: Mapping[str, tuple[Array, Any]], arrays: dict[str, Array], overlap: str, memory: Memory
+) -> None:
     """Refuse outputs that share memory with an input or each other; with "copy", replace such inputs by copies."""
     seen: list[tuple[str, Array]] = []
     for name, (out, _) in outs.items():
@@ -570,7 +612,7 @@ def _check_overlap(outs: Mapping[str, tuple[Array, Any]], arrays: dict[str, Arra
                         f"the array for output `{name}` shares memory with input `{other}`",
                         hint='give another array, or overlap="copy" to copy the input first',
                     )
-                arrays[other] = array.copy()
+                arrays[other] = memory.copy(array)
 
 
 def _same_memory(a: Array, b: Array) -> bool:

@@ -47,7 +47,10 @@ Formula: TypeAlias = Callable[[Sizes, Scalars], tuple[Number, ...]]
 
 
 def formula(exprs: Sequence[Expr]) -> Formula:
-    """Return a function of the arrays' shapes and the scalars that gives the values of `exprs`."""
+    """Return a function of the arrays' shapes and the scalars that gives the values of `exprs`.
+
+    A Local is a scalar too: what the host of a GPU counts.
+    """
     if not exprs:
         return lambda sizes, scalars: ()
     lines: list[str] = []
@@ -78,7 +81,7 @@ def _right(node: Expr, text: Mapping[int, str]) -> str:
             return f"({(float(value) if dtype.is_float else int(value))!r})"
         case Size(array=array, dim=dim):
             return f"sizes[{array!r}][{dim}]"
-        case Param(name=name):
+        case Param(name=name) | Local(name=name):
             return f"scalars[{name!r}]"
         case Unary(op=op, value=value):
             return _narrow(_unary(op, text[id(value)], value.dtype), node.dtype)
@@ -93,7 +96,7 @@ def _right(node: Expr, text: Mapping[int, str]) -> str:
             return text[id(value)]
         case Call(fn=Fn.FLOOR, args=(value,)):
             return f"floor({text[id(value)]})"
-        case Call() | Bitcast() | Var() | Local() | Ramp() | Read() | Load() | Reduce() | Dot():
+        case Call() | Bitcast() | Var() | Ramp() | Read() | Load() | Reduce() | Dot():
             raise InternalError(f"a size or region is made of {type(node).__name__}, which a call cannot evaluate")
         case _:
             assert_never(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -17,7 +17,7 @@ from stax.errors import ArgumentError, BackendError, DeviceError, InternalError,
 from stax.expr import bfloat16
 from stax.expr.nodes import Expr
 from stax.loops.nodes import Program
-from stax.runtime.arguments import Arguments, Bound, address, facts_of
+from stax.runtime.arguments import Arguments, Bound, Cpu, Memory, address, facts_of
 from stax.runtime.entry import Entry, entry
 from stax.runtime.fallback import Runner, interpreted
 from stax.runtime.formula import formula
@@ -40,6 +40,7 @@ class Build:
     clocks, whose last output they fill, and the names of its rows but the first, which is the whole. `pixels` are the
     arrays whose last dimension the code wants to know, `packed` those where that is known beforehand. `target` is the
     machine that the code is for; `entries` gives the object code of an entry's text, else Python checks all calls.
+    `device` is where else than on the CPU it runs.
     """
 
     signature: Signature
@@ -59,15 +60,29 @@ class Build:
     roundings: Mapping[str, Expr | None] = field(default_factory=dict[str, "Expr | None"])
     target: Target | None = None
     entries: Callable[[str], bytes] | None = None
+    device: Device | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Device:
+    """How calls are served elsewhere: where arrays lie, what holds of those of a call, and what runs them.
+
+    `sources` are the texts of a version.
+    """
+
+    memory: Callable[[], Memory]
+    facts: Callable[[Bound], Facts]
+    runner: Callable[[Facts], Runner]
+    sources: Callable[[Facts], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """The machine code for some facts; `run` runs it on arguments that were checked."""
+    """What serves calls of some facts: `run` runs it on arguments that were checked; on the CPU, machine code."""
 
-    artifact: Artifact
-    code: Code
     run: Runner
+    artifact: Artifact | None = None
+    code: Code | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +123,7 @@ class Kernel:
 
     def __init__(self, build: Build) -> None:
         self._build = build
-        self._arguments = Arguments(build.signature)
+        self._arguments = Arguments(build.signature, Cpu if build.device is None else build.device.memory)
         self._tables = facts_of(((t.name, t.array) for t in build.signature.tables), build.pixels)
         self._versions: dict[Facts, _Version] = {}
         self._interpreted: Runner | None = None
@@ -153,7 +168,7 @@ class Kernel:
         bound = self._arguments.bind(args, named, out, shape, origin, overlap)
         self._calls += 1
         if not bound.empty:
-            facts = facts_of(bound.arrays.items(), self._build.pixels)
+            facts = self._facts(bound)
             self._runner(facts)(bound, count)()
             if not named and shape is None and origin is None and threads is None and overlap == "refuse":
                 self._enter(facts)
@@ -176,7 +191,7 @@ class Kernel:
         bound = self._arguments.bind(args, named, out, shape, origin)
         if bound.empty:
             return BoundKernel(None, bound)
-        return BoundKernel(self._runner(facts_of(bound.arrays.items(), self._build.pixels))(bound, count), bound)
+        return BoundKernel(self._runner(self._facts(bound))(bound, count), bound)
 
     def prepare(self) -> None:
         """Compile the version for dense, aligned arrays now, and not at the first call.
@@ -286,7 +301,11 @@ class Kernel:
         """
         bound = self._arguments.bind(args, named, out, shape)
         arrays = {name: array for name, array in bound.arrays.items() if name not in self._table_names()}
-        return explain(self._versions, facts_of(bound.arrays.items(), self._build.pixels), arrays)
+        return explain(self._versions, self._facts(bound), arrays)
+
+    def _facts(self, bound: Bound) -> Facts:
+        device = self._build.device
+        return facts_of(bound.arrays.items(), self._build.pixels) if device is None else device.facts(bound)
 
     def _table_names(self) -> frozenset[str]:
         return frozenset(t.name for t in self.signature.tables)
@@ -313,10 +332,14 @@ class Kernel:
     def _made(self, facts: Facts) -> Runner:
         with self._lock:
             if len(self._versions) >= MOST_VERSIONS:
-                facts = self._tables
+                facts = self._tables if self._build.device is None else Facts(wide=True)
             found = self._versions.get(facts)
             if self._interpreted is not None or found is not None:
                 return self._interpreted or found.run  # pyright: ignore[reportOptionalMemberAccess]
+            if self._build.device is not None:
+                made = _Version(self._build.device.runner(facts))
+                self._versions = {**self._versions, facts: made}
+                return made.run
             try:
                 artifact = self._build.respecialise(facts)
                 code = load(artifact.code, (artifact.entry,), self._build.symbols())
@@ -325,7 +348,7 @@ class Kernel:
                     raise
                 self._interpreted = interpreted(self._build.program, error)
                 return self._interpreted
-            made = _Version(artifact, code, _machine_code(self._build.signature, artifact, code))
+            made = _Version(_machine_code(self._build.signature, artifact, code), artifact, code)
             self._versions = {**self._versions, facts: made}
             return made.run
 
@@ -335,7 +358,7 @@ class Kernel:
             return
         with self._lock:
             version, build = self._versions.get(facts), self._build
-            if version is None or facts in self._entries:
+            if version is None or version.artifact is None or version.code is None or facts in self._entries:
                 return
             if facts not in self._seen:
                 self._seen |= {facts}

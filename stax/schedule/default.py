@@ -54,6 +54,13 @@ _PLAIN = frozenset({Fn.FMA, Fn.FLOOR, Fn.CEIL, Fn.TRUNC, Fn.RINT, Fn.ISNAN, Fn.C
 def complete(pipeline: Pipeline, lines: Iterable[Line]) -> tuple[Line, ...]:
     """Return `lines` with a choice for every Func they do not name."""
     said = tuple(lines)
+    return (*said, *Default(pipeline, *unnamed(pipeline, said)).lines())
+
+
+def unnamed(
+    pipeline: Pipeline, said: tuple[Line, ...]
+) -> tuple[set[str], list[tuple[str, str]], set[str], set[str], set[str]]:
+    """Return what `lines` leave to a default schedule: the Funcs named, loops where others are placed, and more."""
     named = {line.at.func for line in said if not isinstance(line.directive, FoldStorage | Overwrite)}
     over = {line.at.func: line.directive.target for line in said if isinstance(line.directive, Overwrite)}
     named |= {f.name for f in pipeline.funcs if f.name in over and _reads_around(f, over[f.name])}
@@ -62,7 +69,7 @@ def complete(pipeline: Pipeline, lines: Iterable[Line]) -> tuple[Line, ...]:
     serial = {c for c, _ in hosts} if _stores(said) else set[str]()
     whole = {*over, *over.values()}
     whole |= {f.name for f in pipeline.funcs if over and any(r.source in over.values() for r in _all_reads(f))}
-    return (*said, *_Default(pipeline, named, hosts, serial, copies, whole).lines())
+    return named, hosts, serial, copies, whole
 
 
 def _reads_around(f: Func, target: str) -> bool:
@@ -96,7 +103,9 @@ class _Strip:
 
 
 @dataclass(slots=True)
-class _Default:
+class Default:
+    """Chooses for the Funcs that nobody named; what differs on other machines is in methods of their own."""
+
     pipeline: Pipeline
     named: set[str]
     hosts: list[tuple[str, str]]
@@ -111,6 +120,7 @@ class _Default:
     channels: dict[str, int] = field(default_factory=dict[str, int])
 
     def lines(self) -> list[Line]:
+        """Return a choice for every Func that is not named."""
         self.funcs = {f.name: f for f in self.pipeline.funcs}
         for f in self.pipeline.funcs:
             for stage in range(len(f.updates) + 1):
@@ -170,11 +180,15 @@ class _Default:
             narrows = kept_inside(mine) or any(a.source in narrow for a in mine)
             if narrows and any(at_data(a, self.algebra) for a in found):
                 continue
-            if (cost <= CHEAP and size <= MOST_COPIED) or (len(sites) == 1 and not repeated):
+            if self._cheap(cost, size) or (len(sites) == 1 and not repeated):
                 costs[f.name], sizes[f.name] = cost, size
                 narrow |= {f.name} if narrows else set()
                 out.append(f.name)
         return out
+
+    def _cheap(self, cost: int, size: int) -> bool:
+        """Return whether a Func of that cost is computed again sooner than read."""
+        return cost <= CHEAP and size <= MOST_COPIED
 
     def _repeats(self, f: Func, access: Access) -> bool:
         """Return whether the reader asks for the same cell in several iterations."""

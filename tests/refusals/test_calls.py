@@ -179,7 +179,8 @@ sx.compile(f)(shape=(2**31, 2**31))
     "an unknown contract": ADD + 'sx.compile(f, require="exact")',
     "an unknown mode": ADD + 'sx.compile(f, mode="fastest")',
     "an unknown source": ADD + 'add.source("ptx")',
-    "a target that comes later": ADD + 'sx.compile(f, target="cuda")',
+    "an unknown target": ADD + 'sx.compile(f, target="gpu")',
+    "a host array for a kernel of a GPU": ADD + 'sx.compile(f, target="cuda")(u, v, 1.0)',
     "an output without a definition": r"""
 y, x = sx.vars("y x")
 f = sx.Func("f")

@@ -20,10 +20,10 @@ def call(to: Expressions, node: Call, args: list[Value]) -> Value:
     fn, dtype = node.fn, node.dtype
     pairs: list[tuple[Expr, Value]] = list(zip(node.args, args, strict=True))
     a, source = args[0], node.args[0].dtype
-    if source.name == "float16" and fn not in (Fn.ISNAN, Fn.SATURATING_CAST):
+    if source.is_float and source.bits == 16 and fn not in (Fn.ISNAN, Fn.SATURATING_CAST):
         pairs = [(n, to.to(n, v, dtypes.float32)) for n, v in pairs]
         found = _call(to, node, pairs)
-        return to.to(node, found, dtype) if dtype.name == "float16" else found
+        return to.to(node, found, dtype) if dtype.is_float and dtype.bits == 16 else found
     if fn is Fn.SATURATING_CAST:
         if not (source.is_integer and dtype.is_integer):
             return to.cast(node.args[0], a, dtype)

@@ -143,7 +143,18 @@ class Expressions:
         """Return `value` as another type, by Triton's own conversion."""
         if value.weak:
             return self.typed(replace(node, dtype=dtype), value)
-        return Value(f"{atom(value)}.to({self.type_of(dtype)})", ATOM, value.have)
+        return self._rounded(Value(f"{atom(value)}.to({self.type_of(dtype)})", ATOM, value.have), dtype)
+
+    def _rounded(self, value: Value, dtype: DType) -> Value:
+        """Return a float32 as the bfloat16 that it stands for."""
+        if dtype.name != "bfloat16" or value.weak:
+            return value
+        return Value(f"{self.use('round_bfloat16')}({value.text})", ATOM, value.have)
+
+    def stored(self, node: Expr, value: Value) -> str:
+        """Return `value` in full shape as memory holds it."""
+        text = self.whole(node, value)
+        return f"({text}).to(tl.bfloat16)" if node.dtype.name == "bfloat16" else text
 
     def whole(self, node: Expr, value: Value) -> str:
         """Return the text of `value` in the full shape and type of `node`."""
@@ -152,6 +163,8 @@ class Expressions:
         value = self.typed(node, value)
         if value.have == frozenset(node.axes):
             return value.text
+        if node.dtype.is_bool:
+            value = self._condition(value)
         return f"tl.broadcast_to({value.text}, {shape(node.axes)})"
 
     def use(self, helper: str) -> str:
@@ -172,6 +185,7 @@ class Expressions:
             return parts[0]
         level = TIGHT[BinaryOp.AND]
         have = frozenset[Axis]().union(*(p.have for p in parts))
+        parts = [self._condition(p) if have and not p.have else p for p in parts]
         return Value(" & ".join(inside(p, level + 1) for p in parts), level, have)
 
     def address(self, buffer: str, index: Sequence[Expr], values: Sequence[Value], axes: Axes) -> Value:
@@ -215,7 +229,7 @@ class Expressions:
             case Unary():
                 return self._unary(node, args[0])
             case Binary():
-                return self._binary(node, args[0], args[1])
+                return self._rounded(self._binary(node, args[0], args[1]), node.dtype)
             case Select():
                 parts = [self.typed(n, v) for n, v in zip(children(node), args, strict=True)]
                 return Value(f"tl.where({', '.join(p.text for p in parts)})", ATOM, _have(parts))
@@ -223,7 +237,10 @@ class Expressions:
                 return self.cast(node.value, args[0], node.dtype)
             case Bitcast(value=value, dtype=dtype):
                 a = self.typed(value, args[0])
-                return Value(f"{atom(a)}.to({self.type_of(dtype)}, bitcast=True)", ATOM, a.have)
+                half = ".to(tl.bfloat16)" if value.dtype.name == "bfloat16" else ""
+                if dtype.name == "bfloat16":
+                    return Value(f"{atom(a)}.to(tl.bfloat16, bitcast=True).to(tl.float32)", ATOM, a.have)
+                return Value(f"{atom(a)}{half}.to({self.type_of(dtype)}, bitcast=True)", ATOM, a.have)
             case Call():
                 return call(self, node, [self.typed(n, v) for n, v in zip(node.args, args, strict=True)])
             case Load():
@@ -294,7 +311,7 @@ class Expressions:
         if op in (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL):
             return self._infix(op.value, TIGHT[op], left, a, right, b)
         helper = {BinaryOp.DIV: "div_rn", BinaryOp.FLOORDIV: "float_floor_div", BinaryOp.MOD: "float_mod"}[op]
-        if node.dtype.bits > 16:
+        if node.dtype.bits > 16 or node.dtype.name == "bfloat16":
             return self.called(self.use(helper), (left, a), (right, b))
         wide = [self.to(n, v, dtypes.float32) for n, v in ((left, a), (right, b))]
         return self.to(node, self.called(self.use(helper), (node, wide[0]), (node, wide[1])), node.dtype)
@@ -305,8 +322,16 @@ class Expressions:
             return Value(f"{name}({a.text}, {b.text})", ATOM, a.have | b.have)
         return self.called(name, (node.left, a), (node.right, b))
 
+    def _condition(self, value: Value) -> Value:
+        """Return a condition of no axis as Triton's interpreter can spread it along some."""
+        if value.have or value.weak:
+            return value
+        return Value(f"{self.use('condition')}({value.text})", ATOM, value.have)
+
     def _logic(self, node: Binary, a: Value, b: Value) -> Value:
         op, left, right = node.op, node.left, node.right
+        if a.have or b.have:
+            a, b = self._condition(a), self._condition(b)
         if op in _LOGIC:
             return self._infix(_LOGIC[op], _LEVEL[_LOGIC[op]], left, a, right, b)
         true = Value("True", ATOM, frozenset(), weak=True)
@@ -355,7 +380,7 @@ class Expressions:
             return Value(f"{value.text}.to({self.type_of(dtype)})", ATOM, value.have)
         if value.weak:
             value = self.typed(node, value)
-        return Value(f"{atom(value)}.to({self.type_of(dtype)})", ATOM, value.have)
+        return self._rounded(Value(f"{atom(value)}.to({self.type_of(dtype)})", ATOM, value.have), dtype)
 
     def _load(self, node: Load, args: list[Value]) -> Value:
         rank, axes = len(node.index), node.axes
@@ -368,7 +393,8 @@ class Expressions:
             text += f", mask={kept.text}"
             if node.other is not None:
                 text += f", other={literal(node.other.value, node.dtype)}"
-        return Value(f"tl.load({text})", ATOM, frozenset(axes))
+        text = f"tl.load({text})"
+        return Value(f"{text}.to(tl.float32)" if node.dtype.name == "bfloat16" else text, ATOM, frozenset(axes))
 
     def _reduce(self, node: Reduce, args: list[Value]) -> Value:
         value, axis, dtype = node.value, node.axis, node.dtype

@@ -1,7 +1,7 @@
 """Print kernels as Triton source: a module of text each, that needs Triton and nothing of stax.
 
-The points of a kernel's grid become one launch axis, the last loop fastest. Positions have 32 bits unless `wide`.
-Strides are counted in elements; a dimension known to be dense is not multiplied.
+The points of a grid become one launch axis, the last loop fastest. Positions have 32 bits unless facts say that
+they are wide. Strides are counted in elements; a dimension known to be dense is not multiplied.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import assert_never
 
 from stax.backends.artifact import Facts
 from stax.backends.triton.expr import Expressions, Pointer, Scope
-from stax.backends.triton.types import Names, padded, shape
+from stax.backends.triton.types import Names, padded, passed_as, shape, short_name
 from stax.backends.triton.value import ATOM, TIGHT, Value, inside
 from stax.errors import UnsupportedError
 from stax.expr import build, intrinsics
+from stax.expr.affine import Algebra
 from stax.expr.nodes import BinaryOp, Call, Expr, Param
 from stax.loops import walk
 from stax.loops.launches import Host, Kernel, kernels
@@ -34,8 +35,8 @@ _ATOMIC = {
 class ArgumentKind(Enum):
     """What an argument of a printed kernel is.
 
-    POINTER: element 0 of buffer `name`. STRIDE: of its dimension `dim`, in elements. SIZE: its extent. PARAM: a pointer
-    to one element that holds Param `name`. COUNTER: the variable `name` of a host loop.
+    POINTER: element 0 of buffer `name`. STRIDE: of its dimension `dim`, in elements. SIZE: its extent. PARAM: the value
+    of Param `name`. COUNTER: the variable `name` of a host loop.
     """
 
     POINTER = "pointer"
@@ -47,35 +48,41 @@ class ArgumentKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument, by position."""
+    """One argument, by position: what it is, its type in Triton's signatures, and a power of two that divides it."""
 
     kind: ArgumentKind
     name: str
     dim: int = 0
+    type: str = "i32"
+    factor: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """A kernel, the text of its module, which defines a function of the kernel's name, and what that takes."""
+    """A kernel, the text of its module, which defines a function of the kernel's name, and what that takes.
+
+    It is compiled for programs of `warps`, with loads `stages` iterations ahead; with `fusion`, Triton may make one
+    rounding of a product and a sum.
+    """
 
     kernel: Kernel
     text: str
     arguments: tuple[Argument, ...]
+    warps: int = 4
+    stages: int = 3
+    fusion: bool = False
 
 
-def emit(host: tuple[Host, ...], facts: Facts | None = None, *, wide: bool = False) -> tuple[Source, ...]:
-    """Return the kernels of `host` as Triton source, in the order of their first launch.
-
-    `wide` gives positions 64 bits, for arrays of 2**31 elements and more.
-    """
-    return tuple(_Printer(kernel, facts or Facts(), wide=wide).source() for kernel in kernels(host))
+def emit(host: tuple[Host, ...], facts: Facts | None = None) -> tuple[Source, ...]:
+    """Return the kernels of `host` as Triton source, in the order of their first launch."""
+    return tuple(_Printer(kernel, facts or Facts()).source() for kernel in kernels(host))
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel, facts: Facts, *, wide: bool) -> None:
-        self._kernel, self._facts, self._wide = kernel, facts, wide
+    def __init__(self, kernel: Kernel, facts: Facts) -> None:
+        self._kernel, self._facts, self._wide = kernel, facts, facts.wide
         self._names = Names()
-        self._to = Expressions(self._names, wide=wide)
+        self._to = Expressions(self._names, wide=facts.wide)
         self._private = {b.name for b in kernel.scratch}
         self._read = walk.buffers_loaded(kernel.body)
 
@@ -86,37 +93,43 @@ class _Printer:
         texts: list[str] = []
         head: list[str] = []
 
-        def argument(kind: ArgumentKind, name: str, dim: int, wish: str) -> str:
+        whole = "i64" if self._wide else "i32"
+        even = {} if self._steps_apart() else {b.name: 16 // b.dtype.size_bytes for b in kernel.buffers}
+        even = {name: n for name, n in even.items() if name in self._facts.even}
+
+        def argument(kind: ArgumentKind, name: str, dim: int, wish: str, type_: str = whole, factor: int = 1) -> str:
             found = names.fresh(wish)
-            arguments.append(Argument(kind, name, dim))
+            arguments.append(Argument(kind, name, dim, type_, factor))
             texts.append(found)
             return found
 
         for buffer in (*kernel.buffers, *kernel.scratch):
-            base = argument(ArgumentKind.POINTER, buffer.name, 0, buffer.name)
-            rank, strides = len(buffer.shape), list[str | None]()
+            name, rank, strides = buffer.name, len(buffer.shape), list[str | None]()
+            aligned = 16 if name in self._facts.even or name in self._private else 1
+            base = argument(ArgumentKind.POINTER, name, 0, name, f"*{short_name(buffer.dtype)}", aligned)
             for d in range(rank):
-                dense = d == rank - 1 and (buffer.name in self._facts.dense or buffer.name in self._private)
-                strides.append(None if dense else argument(ArgumentKind.STRIDE, buffer.name, d, f"{base}_stride{d}"))
-            to.arrays[buffer.name] = Pointer(base, tuple(strides))
+                dense = d == rank - 1 and (name in self._facts.dense or name in self._private)
+                factor = even.get(name, 1)
+                wish = f"{base}_stride{d}"
+                strides.append(None if dense else argument(ArgumentKind.STRIDE, name, d, wish, whole, factor))
+            to.arrays[name] = Pointer(base, tuple(strides))
         loads: list[str] = []
+        ranks = {b.name: len(b.shape) for b in kernel.buffers}
         for scalar in kernel.scalars:
             if isinstance(scalar, Param):
-                pointer = argument(ArgumentKind.PARAM, scalar.name, 0, f"{scalar.name}_at")
-                value = names.fresh(scalar.name)
-                loads.append(f"{value} = tl.load({pointer})")
+                value = argument(ArgumentKind.PARAM, scalar.name, 0, scalar.name, passed_as(scalar.dtype))
+                if scalar.dtype.bits < 32:
+                    cast = f".to({to.type_of(scalar.dtype)})"
+                    loads.append(f"{value} = {value}" + (" != 0" if scalar.dtype.is_bool else cast))
                 to.scalars[scalar.name, -1] = value
             else:
-                wish = f"{scalar.array}_size{scalar.dim}"
-                to.scalars[scalar.array, scalar.dim] = argument(ArgumentKind.SIZE, scalar.array, scalar.dim, wish)
+                name, dim = scalar.array, scalar.dim
+                factor = even.get(name, 1) if dim == ranks.get(name, 0) - 1 else 1
+                found = argument(ArgumentKind.SIZE, name, dim, f"{name}_size{dim}", whole, factor)
+                to.scalars[name, dim] = found
         for counter in kernel.counters:
             found = argument(ArgumentKind.COUNTER, counter.name, 0, counter.name)
             to.locals[counter.name] = Value(found, ATOM, frozenset())
-        numbers = [
-            t for t, a in zip(texts, arguments, strict=True) if a.kind not in (ArgumentKind.POINTER, ArgumentKind.PARAM)
-        ]
-        if self._wide:
-            head += [f"{n} = {n}.to(tl.int64)" for n in numbers]
         head += loads
         for axis in kernel.axes:
             to.lanes[axis] = names.fresh(f"r_{axis.name}")
@@ -127,20 +140,28 @@ class _Printer:
         self._grid(scope)
         lines = [*head, *self._block(walk.as_block(body), scope)]
         text = "".join(f"{_INDENT}{line}\n" for line in lines or ["pass"])
-        free = [n for n in numbers if n not in self._specialised(arguments, texts)]
-        top = f"@triton.jit(do_not_specialize={free})\ndef {kernel.name}({', '.join(texts)}):\n"
+        top = f"@triton.jit\ndef {kernel.name}({', '.join(texts)}):\n"
         before = _prelude(frozenset(to.helpers))
         imports = "import triton\nimport triton.language as tl\n"
         if "libdevice." in before + text:
             imports += "from triton.language.extra import libdevice\n"
         if "INTERPRETED" in before:
             imports += "\nINTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)\n"
-        return Source(kernel, f"{imports}\n\n{before}{top}{text}", tuple(arguments))
+        whole_text = f"{imports}\n\n{before}{top}{text}"
+        hints = kernel.hints
+        return Source(kernel, whole_text, tuple(arguments), hints.warps or _warps(kernel), hints.stages or 3)
 
-    def _specialised(self, arguments: list[Argument], texts: list[str]) -> set[str]:
-        """Return the strides whose divisibility Triton may use: those of arrays known to be aligned."""
-        pairs = zip(arguments, texts, strict=True)
-        return {t for a, t in pairs if a.kind is ArgumentKind.STRIDE and a.name in self._facts.aligned}
+    def _steps_apart(self) -> bool:
+        """Return whether accesses lie a few elements beside a multiple of 16 bytes.
+
+        Then wide accesses are not to be had, and a layout made for them makes the narrow ones of a warp far apart.
+        """
+        algebra = Algebra()
+        sizes = {b.name: b.dtype.size_bytes for b in self._kernel.buffers}
+        found = [(s.buffer, s.index) for s in walk.stores(self._kernel.body)]
+        found += [(n.buffer, n.index) for n in walk.loads(self._kernel.body)]
+        last = [(sizes[name], algebra.of(index[-1])) for name, index in found if index and name in sizes]
+        return any(at.const * size % 16 for size, at in last if at.terms)
 
     def _grid(self, scope: Scope) -> None:
         """Name the point of the grid, and move the scratch of this point to its place."""
@@ -231,7 +252,7 @@ class _Printer:
             word = f"tl.atomic_{_ATOMIC[stmt.atomic]}"
         # A lane may read what another one wrote, or is still to read what this one overwrites.
         around = ["tl.debug_barrier()"] if stmt.buffer in self._read else []
-        scope.lines.extend([*around, f"{word}({at}, {to.whole(stmt.value, value)}{mask})", *around])
+        scope.lines.extend([*around, f"{word}({at}, {to.stored(stmt.value, value)}{mask})", *around])
 
     def _loop(self, loop: For, scope: Scope) -> None:
         to, lines = self._to, scope.lines
@@ -266,6 +287,17 @@ class _Printer:
             inner.lines.append(f"{', '.join(names)} = {', '.join(texts)}")
         lines.append(head)
         lines += _indented(inner.lines)
+
+
+def _warps(kernel: Kernel) -> int:
+    """Return a power of two of warps, so that a thread has some elements of the largest block: 4, for large ones 8."""
+    largest = 1
+    for node in walk.nodes(kernel.body):
+        elements = 1
+        for axis in node.axes:
+            elements *= padded(axis)
+        largest = max(largest, elements)
+    return 4 if largest <= 2048 else 8 if largest <= 16384 else 16
 
 
 def _spelled(node: Expr) -> Expr:

@@ -7,7 +7,6 @@ import math
 import re
 
 from stax.dtypes import DType
-from stax.errors import UnsupportedError
 from stax.expr.nodes import Axes, Axis
 
 _RESERVED = frozenset(
@@ -16,12 +15,31 @@ _RESERVED = frozenset(
 
 
 def type_name(dtype: DType, *, wide: bool) -> str:
-    """Return the type of registers; positions have 32 bits unless `wide`."""
+    """Return the type of registers; positions have 32 bits unless `wide`, and a bfloat16 is held as a float32."""
     if dtype.name == "index":
         return "tl.int64" if wide else "tl.int32"
     if dtype.name == "bfloat16":
-        raise UnsupportedError("bfloat16 is not printed for Triton yet")
+        return "tl.float32"
     return "tl.int1" if dtype.is_bool else f"tl.{dtype.name}"
+
+
+def short_name(dtype: DType) -> str:
+    """Return the type as signatures name it.
+
+    >>> from stax import dtypes
+    >>> [short_name(t) for t in (dtypes.float32, dtypes.bfloat16, dtypes.uint8, dtypes.bool_)]
+    ['fp32', 'bf16', 'u8', 'i1']
+    """
+    if dtype.is_float:
+        return "bf16" if dtype.name == "bfloat16" else f"fp{dtype.bits}"
+    return "i1" if dtype.is_bool else f"{'i' if dtype.is_signed else 'u'}{dtype.bits}"
+
+
+def passed_as(dtype: DType) -> str:
+    """Return the type that a scalar argument is passed as: one of 32 or 64 bits."""
+    if dtype.is_float:
+        return "fp64" if dtype.bits == 64 else "fp32"
+    return f"{'i' if dtype.is_signed else 'u'}{max(32, dtype.bits)}"
 
 
 def literal(value: float | bool, dtype: DType) -> str:

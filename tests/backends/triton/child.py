@@ -1,8 +1,7 @@
 """Run or compile every program with Triton, one JSON line each; a process of its own, since Triton asks at its import.
 
 `TRITON_INTERPRET=1 python -m tests.backends.triton.child run` gives differences from the loop interpreter,
-`python -m tests.backends.triton.child compile` what each kernel uses on an H100 that need not be there, and
-`python -m tests.backends.triton.child device` what `run` does, on the GPU that is there, with torch to hold memory.
+`python -m tests.backends.triton.child compile` what each kernel uses on an H100 that need not be there.
 """
 
 from __future__ import annotations
@@ -10,24 +9,27 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
+import stax as sx
 from stax import dtypes
 from stax.backends.artifact import Facts
-from stax.backends.triton.launch import compile_only, run
-from stax.backends.triton.source import emit
+from stax.backends.triton.build import usage
+from stax.backends.triton.source import Source, emit
 from stax.loops.launches import Host
 from stax.loops.nodes import Program, Role
 from stax.lower.carry_rows import carry_rows
 from stax.lower.split_kernels import split_kernels
-from tests.backends.triton import operators, pipelines
+from stax.runtime.arguments import Bound
+from stax.runtime.launches import facts_on_gpu, interpreted
+from stax.testing import interpret
+from tests.backends.triton import operators, pipelines, public
 from tests.loops import programs
 from tests.loops.programs import Array, Case
 
 BAND = 64
-DEVICE = sys.argv[1:] == ["device"]
 PIPELINES = 20
 CASES = (
     Case("pointwise", programs.pointwise(4, 24), programs.pointwise_data),
@@ -53,9 +55,14 @@ def host_of(program: Program) -> tuple[Host, ...]:
     return split_kernels(program)
 
 
+def floats(array: Array) -> bool:
+    """Return whether an array holds floats."""
+    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+
+
 def guarded(array: Array) -> tuple[Array, Array]:
     """Return a copy of `array` inside a band of strange values, and all of it."""
-    strange = np.nan if array.dtype.kind == "f" else True if array.dtype.kind == "b" else np.iinfo(array.dtype).max - 3
+    strange = np.nan if floats(array) else True if array.dtype.kind == "b" else np.iinfo(array.dtype).max - 3
     whole = np.full(array.size + 2 * BAND, strange, array.dtype)
     inner = whole[BAND : BAND + array.size].reshape(array.shape)
     inner[...] = array
@@ -67,35 +74,22 @@ def in_triton(program: Program, arrays: dict[str, Array], scalars: dict[str, flo
     guards = {name: guarded(a) for name, a in arrays.items()}
     inner = {name: a for name, (a, _) in guards.items()}
     before = {name: whole.copy() for name, (_, whole) in guards.items()}
-    if DEVICE:
-        held: list[tuple[Array, Any]] = []
-        run(host_of(program), inner, scalars, programs.sizes_of(program, arrays), lambda a: uploaded(a, held, guards))
-        for array, tensor in held:
-            array[...] = tensor.cpu().numpy()
-    else:
-        run(host_of(program), inner, scalars, programs.sizes_of(program, arrays))
+    host = host_of(program)
+    sizes: dict[str, dict[int, int]] = {}
+    for (name, dim), extent in programs.sizes_of(program, arrays).items():
+        sizes.setdefault(name, {})[dim] = extent
+    bound = Bound(inner, {n: tuple(d[k] for k in sorted(d)) for n, d in sizes.items()}, scalars, None)
+    interpreted(host, facts_on_gpu(host)(bound))(bound, 1)()
     for name, (_, whole) in guards.items():
         for band in (slice(BAND), slice(len(whole) - BAND, None)):
-            if not np.array_equal(whole[band], before[name][band], equal_nan=whole.dtype.kind == "f"):
+            if whole[band].tobytes() != before[name][band].tobytes():
                 raise SystemExit(f"{program.name} writes around `{name}`")
     return inner
 
 
-def uploaded(array: Array, held: list[tuple[Array, Any]], guards: dict[str, tuple[Array, Array]]) -> Any:
-    """Return what Triton takes for `array` on the device, its guards around it, copied there at its first use."""
-    import torch
-
-    whole = next((w for inner, w in guards.values() if inner is array), array)
-    known = next((t for a, t in held if a is whole), None)
-    if known is None:
-        known = torch.from_numpy(whole).cuda()
-        held.append((whole, known))
-    return known if whole is array else known[BAND:]
-
-
 def gap(got: Array, want: Array) -> float:
     """Return the largest relative difference, where a NaN equals only a NaN."""
-    if got.dtype.kind != "f":
+    if not floats(got):
         return float(np.count_nonzero(got != want))
     with np.errstate(all="ignore"):
         a, b = got.astype(np.float64), want.astype(np.float64)
@@ -125,7 +119,7 @@ def ran() -> Iterator[dict[str, object]]:
             yield {
                 "name": f"{dtype.name} {word}",
                 "gap": gap(got[name], want[name]),
-                "float": want[name].dtype.kind == "f",
+                "float": floats(want[name]),
             }
 
     for seed in range(PIPELINES):
@@ -141,6 +135,42 @@ def ran() -> Iterator[dict[str, object]]:
         }  # fmt: skip
 
 
+def public_ran() -> Iterator[dict[str, object]]:
+    """Yield a difference for each program, from the oracle, called through the door that users have."""
+    for name, one in public.PROGRAMS.items():
+        outputs = one.make()
+        kernel = sx.compile(outputs, one.schedule(outputs) if one.schedule else None, target="cuda")
+        got, want = parts(kernel(**one.given)), parts(interpret(outputs, one.given))
+        worst = max(gap(np.asarray(a), np.asarray(b)) for a, b in zip(got, want, strict=True))
+        yield {"name": name, "gap": worst, "tolerance": one.tolerance, "public": True}
+
+
+def parts(value: object) -> list[Array]:
+    """Return the arrays of a result: of each output, each part."""
+    if isinstance(value, tuple):
+        return [array for one in value for array in parts(one)]  # pyright: ignore[reportUnknownVariableType]
+    return [np.asarray(value)]
+
+
+def public_compiled() -> Iterator[dict[str, object]]:
+    """Yield what the kernels of each program use, by their text."""
+    for name, one in public.PROGRAMS.items():
+        outputs = one.make()
+        kernel = sx.compile(outputs, one.schedule(outputs) if one.schedule else None, target="cuda")
+        for source in printed(kernel):
+            found = usage(source)
+            yield {"name": name, "spilled": found.spilled_bytes, "shared": found.shared_bytes, "public": True}
+
+
+def printed(kernel: sx.Kernel) -> list[Source]:
+    """Return the kernels of `kernel` for dense, even arrays."""
+    device = kernel.build.device
+    assert device is not None
+    arrays = frozenset(name for one in kernel.signature.outputs for name in one.buffers)
+    arrays |= {one.name for one in kernel.signature.inputs}
+    return list(device.sources(Facts(arrays, even=arrays)))
+
+
 def compiled() -> Iterator[dict[str, object]]:
     """Yield what each kernel uses."""
     every = [*((c.name, c.program, 4) for c in CASES), *LARGE]
@@ -148,13 +178,14 @@ def compiled() -> Iterator[dict[str, object]]:
     every += [(f"all {d.name}", operators.program(d)[0], 4) for d in operators.TYPES]
     for name, program, warps in every:
         every_array = frozenset(b.name for b in program.buffers)
-        facts = Facts(dense=every_array, aligned=every_array) if name.startswith("large") else Facts()
+        facts = Facts(dense=every_array, even=every_array) if name.startswith("large") else Facts()
         for source in emit(host_of(program), facts):
-            found = compile_only(source, warps=warps)
+            found = usage(replace(source, warps=warps))
             wgmma = found.ptx.count("wgmma.mma_async")
             yield {"name": name, "spilled": found.spilled_bytes, "shared": found.shared_bytes, "wgmma": wgmma}
 
 
 if __name__ == "__main__":
-    for line in compiled() if sys.argv[1] == "compile" else ran():
+    works = (compiled, public_compiled) if sys.argv[1] == "compile" else (ran, public_ran)
+    for line in (line for work in works for line in work()):
         print(json.dumps(line), flush=True)

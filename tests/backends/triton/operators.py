@@ -13,7 +13,7 @@ from tests.loops import programs
 from tests.loops.programs import Array
 
 LANES, SUMMED = 100, 12
-TYPES = tuple(t for t in dtypes.ALL if t != dtypes.bfloat16)
+TYPES = dtypes.ALL
 BOTH = [BinaryOp.MIN, BinaryOp.MAX, BinaryOp.LT, BinaryOp.LE, BinaryOp.EQ, BinaryOp.NE, BinaryOp.ADD, BinaryOp.MUL]
 BITS = [BinaryOp.AND, BinaryOp.OR, BinaryOp.XOR]
 INTEGER = [*BOTH, *BITS, BinaryOp.SUB, BinaryOp.FLOORDIV, BinaryOp.MOD, BinaryOp.SHL, BinaryOp.SHR]

@@ -15,6 +15,7 @@ import pytest
 
 from stax.expr.nodes import Param
 from tests.backends.llvm import harness as llvm
+from tests.backends.triton import public
 from tests.loops import programs
 
 ROOT = Path(__file__).parents[3]
@@ -52,8 +53,16 @@ def compiled() -> list[dict[str, Any]]:
 @needs_triton
 def test_programs_give_what_numpy_gives(ran: list[dict[str, Any]]) -> None:
     """Masked pointwise, row sums, the blur carried, rolled and in scratch, a product in place with a relu, and more."""
-    found = {line["name"]: line for line in ran if "tolerance" in line and "pipeline" not in line}
+    found = {line["name"]: line for line in ran if "tolerance" in line and not {"pipeline", "public"} & line.keys()}
     assert tuple(found) == CASES
+    assert [line for line in found.values() if line["gap"] > line["tolerance"]] == []
+
+
+@needs_triton
+def test_programs_compiled_for_gpus_give_what_the_oracle_gives(ran: list[dict[str, Any]]) -> None:
+    """To the bit but for sums, through `sx.compile(target="cuda")`."""
+    found = {line["name"]: line for line in ran if "public" in line}
+    assert tuple(found) == tuple(public.PROGRAMS)
     assert [line for line in found.values() if line["gap"] > line["tolerance"]] == []
 
 
@@ -79,9 +88,13 @@ def test_random_pipelines_give_what_the_loop_interpreter_gives(ran: list[dict[st
 @needs_triton
 def test_each_kernel_compiles_for_sm_90(compiled: list[dict[str, Any]]) -> None:
     """Without spills, inside the shared memory of one block: the interpreter hides what the compiler refuses."""
-    assert {line["name"] for line in compiled} >= {*CASES, "all float16", "all uint64", "all bool"}
+    assert {line["name"] for line in compiled} >= {*CASES, "all float16", "all uint64", "all bool", *public.PROGRAMS}
     assert [line for line in compiled if line["shared"] > 232448] == []
-    plain = [line for line in compiled if line["name"] in CASES or line["name"].startswith(("all", "large"))]
+    plain = [
+        line
+        for line in compiled
+        if line["name"] in CASES or "public" in line or line["name"].startswith(("all", "large"))
+    ]
     assert [line for line in plain if line["spilled"]] == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import pytest
 
@@ -22,7 +23,7 @@ from tests.loops.programs import argument
 
 def text_of(program: Program, facts: Facts | None = None, *, wide: bool = False) -> str:
     """Return the text of the only kernel."""
-    (source,) = emit(split_kernels(program), facts, wide=wide)
+    (source,) = emit(split_kernels(program), replace(facts or Facts(), wide=wide))
     return source.text
 
 
@@ -77,7 +78,8 @@ def test_rolled_rows_become_names() -> None:
 def test_wide_positions_have_64_bits() -> None:
     text = text_of(programs.pointwise(4, 8), wide=True)
     assert "pid = tl.program_id(0).to(tl.int64)" in text
-    assert "out_size0 = out_size0.to(tl.int64)" in text
+    (source,) = emit(split_kernels(programs.pointwise(4, 8)), Facts(wide=True))
+    assert {a.type for a in source.arguments if a.kind is ArgumentKind.SIZE} == {"i64"}
     assert "r_i = tl.arange(0, 4).to(tl.int64)" in text
     assert "int64" not in text_of(programs.pointwise(4, 8))
 
@@ -133,7 +135,13 @@ def test_a_long_value_is_many_short_lines() -> None:
     assert max(map(len, text.splitlines())) < 400
 
 
-def test_bfloat16_is_refused_until_it_is_printed() -> None:
-    program, _ = operators.program(dtypes.bfloat16)
-    with pytest.raises(UnsupportedError, match="bfloat16 is not printed for Triton yet"):
-        text_of(program)
+def test_arguments_say_what_divides_them() -> None:
+    """16 bytes at once can be loaded where arrays are even, but not beside their neighbours."""
+    even = frozenset({"x", "b", "out", "a"})
+    (source,) = emit(split_kernels(programs.pointwise(4, 8)), Facts(dense=even, even=even))
+    known = {(a.kind, a.name, a.dim): a.factor for a in source.arguments}
+    assert known[ArgumentKind.POINTER, "x", 0] == 16
+    assert known[ArgumentKind.STRIDE, "x", 0] == 4
+    assert (known[ArgumentKind.SIZE, "out", 1], known[ArgumentKind.SIZE, "out", 0]) == (4, 1)
+    (source,) = emit(split_kernels(programs.blur(4, 16)), Facts(dense=even, even=even))
+    assert {a.factor for a in source.arguments if a.kind is not ArgumentKind.POINTER} == {1}

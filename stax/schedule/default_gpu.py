@@ -1,0 +1,213 @@
+"""The schedule of who writes none, for machines that run blocks: programs that share nothing, each on tiles of lanes.
+
+Inline what is cheaper to compute again than to read; a sum of a row is computed in the program that needs it, all else
+that is kept goes to memory, a kernel a stage. Lanes are tiles of the innermost dims, or the iterations of a reduced
+loop that runs along memory, where sums may be taken in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stax.algorithm.combine import combine
+from stax.algorithm.nodes import Func, Pipeline, Update
+from stax.expr import build
+from stax.expr.nodes import Var
+from stax.expr.walk import names
+from stax.schedule.default import Default, unnamed
+from stax.schedule.directives import (
+    Atomic,
+    ComputeAt,
+    ComputeRoot,
+    Directive,
+    Line,
+    Parallel,
+    Reassociate,
+    Reorder,
+    Split,
+    StageRef,
+    Vectorize,
+)
+from stax.schedule.transform import ordered
+
+LINE = 1024
+ROW = 256
+ROWS = 4
+CHUNK = 1024
+CHEAP = 12
+MOST_COPIED = 256
+FEW = 32
+
+
+def complete(pipeline: Pipeline, lines: Iterable[Line], *, bitwise: bool = False) -> tuple[Line, ...]:
+    """Return `lines` with a choice for every Func they do not name; sums keep their order where it is `bitwise`."""
+    said = tuple(lines)
+    return (*said, *_Blocks(pipeline, *unnamed(pipeline, said), bitwise=bitwise).lines())
+
+
+class _Blocks(Default):
+    def __init__(self, *args: object, bitwise: bool) -> None:
+        super().__init__(*args)  # pyright: ignore[reportArgumentType]
+        self.bitwise = bitwise
+        self.rows: dict[str, str] = {}
+
+    def _cheap(self, cost: int, size: int) -> bool:
+        return cost <= CHEAP and size <= MOST_COPIED
+
+    def _strip(self, f: Func) -> None:
+        """Compute a value of each row in the program that needs it."""
+        if f.name in self.named | self.whole or f.name in self.pipeline.outputs or not self._local(f) or not f.dims:
+            return
+        heads = {self._row_of(f, access.func, access.stage, access.index) for access in self.readers.get(f.name, [])}
+        if len(heads) == 1 and None not in heads:
+            (head,) = heads
+            if head is not None and head not in self.whole:
+                self.rows[f.name] = head
+
+    def _row_of(self, f: Func, reader: str, stage: int, index: tuple[object, ...]) -> str | None:
+        """Return the Func in whose rows `reader` reads `f`; None where it reads at anything but its own row."""
+        one = self.funcs[reader]
+        head = self.rows.get(reader)
+        outer = one.dims if head is not None else one.dims[: self._lane(one)]
+        if head is None and (stage or not self._pure(one) or reader in self.named):
+            return None
+        if head is None and len(f.dims) == len(one.dims):
+            outer = one.dims
+        at = tuple(self.algebra.name(i) for i in index)  # pyright: ignore[reportArgumentType]
+        if at != outer or (not self._is_row_sum(f) and head is None and len(f.dims) == len(one.dims)):
+            return None
+        return head or reader
+
+    def _is_row_sum(self, f: Func) -> bool:
+        return bool(f.updates) and all(self._reduced(f, k + 1) is not None for k in range(len(f.updates)))
+
+    def _reduced(self, f: Func, stage: int) -> str | None:
+        """Return the loop that runs along memory and whose values may be combined in any order, if it is long."""
+        update = f.updates[stage - 1]
+        how = combine(f, update)
+        if how is None or (not how.exact and (self.bitwise or f.fp == "strict")) or not update.domain:
+            return None
+        if _plain(f, update) != f.dims:
+            return None
+        last = update.domain[-1]
+        extent = build.integer(last.hi) if build.integer(last.lo) == 0 else None
+        if extent is not None and extent < FEW:
+            return None
+        return last.name if self._runs_along_domain(f, stage) else None
+
+    def _runs_along_domain(self, f: Func, stage: int) -> bool:
+        """Return whether all that moves with the innermost variable of the domain moves along memory."""
+        last = f.updates[stage - 1].domain[-1].name
+        moving = [
+            [{n for n in names(self.algebra.atom(t) for t, _ in i.terms)} for i in a.index]
+            for a in self.own[f.name, stage]
+            if a.read is not None and a.source != f.name
+        ]
+        moving = [used for used in moving if any(last in u for u in used)]
+        return bool(moving) and all(last in used[-1] for used in moving)
+
+    def _placed(self, f: Func) -> list[Line]:
+        head = self.rows.get(f.name)
+        if head is None:
+            return [] if f.name in self.pipeline.outputs else [Line(StageRef(f.name), ComputeRoot())]
+        one = self.funcs[head]
+        return [Line(StageRef(f.name), ComputeAt(head, 0, one.dims[len(f.dims) - 1]))]
+
+    def _around_guests(self, f: Func, stage: int, chosen: list[Directive]) -> list[Directive]:
+        if f.order and not stage and any(host == f.name for host, _ in self.hosts):
+            return ordered(f)[0]
+        if any(host == f.name for host, _ in self.hosts):
+            return [d for d in chosen if isinstance(d, Parallel) and d.n is None and f.name not in self.serial]
+        return chosen
+
+    def _pure_loops(self, f: Func, lanes: int) -> list[Directive]:
+        if not f.dims or f.name in self.rows:
+            return []
+        guests = [len(self.funcs[name].dims) for name, head in self.rows.items() if head == f.name]
+        if guests:
+            return self._row_loops(f, max(guests))
+        return self._tile(f.dims)
+
+    def _row_loops(self, f: Func, outer: int) -> list[Directive]:
+        """Return one program for each row, on chunks of its lanes."""
+        made: list[Directive] = [Parallel(d) for d in f.dims[:outer]]
+        rest = f.dims[outer:]
+        if rest:
+            lane = rest[-1]
+            made += [Split(lane, lane, f"{lane}.in", CHUNK), Vectorize(f"{lane}.in")]
+        return made
+
+    def _tile(self, dims: tuple[str, ...]) -> list[Directive]:
+        """Return tiles of the two innermost of `dims` as programs, each point a lane."""
+        *outer, x = dims
+        made: list[Directive] = [Parallel(d) for d in outer]
+        if not outer:
+            return [Parallel(x, LINE), Vectorize(f"{x}.in")]
+        y = outer[-1]
+        made[-1] = Parallel(y, ROWS)
+        made += [Parallel(x, ROW), Reorder((y, x, f"{y}.in", f"{x}.in"))]
+        return [*made, Vectorize(f"{y}.in"), Vectorize(f"{x}.in")]
+
+    def _recurrence_loops(self, f: Func, lanes: int, moved: list[tuple[str, ...]]) -> list[Directive]:
+        if f.order:
+            made, loops = ordered(f)
+            free = [d for d in f.dims if all(d not in dims for dims in moved)]
+            if len(loops) == 1 or not free:
+                return made
+            return [*made, *(Parallel(d) for d in free)][: len(made) + 1]
+        still = tuple(d for d in f.dims if all(d not in dims for dims in moved))
+        rest = tuple(d for d in f.dims if d not in still)
+        if any(f.name in group for group in self.pipeline.groups):
+            inner = f.dims[f.together :]
+            return self._tile(inner) if inner and set(inner) <= set(still) else []
+        if still:
+            tile = self._tile(still)
+            loops = [d for d in still if f"{d}.in" not in _made(tile)]
+            split = [d for d in still if f"{d}.in" in _made(tile)]
+            return [*tile, Reorder((*loops, *split, *(f"{d}.in" for d in split), *rest))]
+        leads = {dims[0] for dims in moved}
+        if len(leads) == 1 and f.dims[0] in leads and len(f.dims) > 1:
+            return self._tile(f.dims[1:])
+        return []
+
+    def _update_loops(self, f: Func, stage: int, lanes: int) -> list[Directive]:
+        update = f.updates[stage - 1]
+        plain = _plain(f, update)
+        domain = tuple(r.name for r in update.domain)
+        inside = f.name in self.rows
+        along = self._reduced(f, stage)
+        if along is not None and not _ragged(f, update):
+            how = combine(f, update)
+            free: list[Directive] = [] if how is None or how.exact else [Reassociate()]
+            programs: list[Directive] = [] if inside else [Parallel(d) for d in plain]
+            return [*free, *programs, Split(along, along, f"{along}.in", CHUNK), Vectorize(f"{along}.in")]
+        if inside:
+            return []
+        if plain:
+            tile = self._tile(plain)
+            split = [d for d in plain if f"{d}.in" in _made(tile)]
+            order = (*plain, *(f"{d}.in" for d in split), *domain)
+            return [*tile, *([Reorder(order)] if domain and not _ragged(f, update) else [])]
+        return self._scatter_loops(f, update)
+
+    def _scatter_loops(self, f: Func, update: Update) -> list[Directive]:
+        """Return lanes that meet in cells, where those can be combined one at a time."""
+        how = combine(f, update)
+        if how is None or not how.exact or f.dtypes[0].bits < 32 or not update.domain or not f.dims:
+            return []
+        return [Atomic(), *self._tile(tuple(r.name for r in update.domain))]
+
+
+def _plain(f: Func, update: Update) -> tuple[str, ...]:
+    """Return the dims that the update leaves in their place."""
+    return tuple(d for d, i in zip(f.dims, update.index, strict=True) if isinstance(i, Var) and i.name == d)
+
+
+def _made(directives: Iterable[Directive]) -> set[str]:
+    return {d.var for d in directives if isinstance(d, Vectorize)}
+
+
+def _ragged(f: Func, update: Update) -> bool:
+    """Return whether a range of the domain depends on where the update is."""
+    inner = {r.name for r in update.domain} | set(f.dims)
+    return any(names((r.lo, r.hi)) & inner for r in update.domain)
