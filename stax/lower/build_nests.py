@@ -415,7 +415,8 @@ class _Builder:
             values, where = kept.values, [kept.needed]
         lowered = self._lowered(f, ref.stage, (*values, *index, *where), env, update, found.inside)
         written = lowered[len(values) : len(values) + len(index)]
-        cells = self._laid(f, tuple(map(self.algebra.expr, self._cell(f, [self.algebra.of(i) for i in written]))))
+        places = map(self.algebra.expr, self._cell(f, [self.algebra.of(i) for i in written]))
+        cells = tuple(simplify_all(self._laid(f, tuple(places))))
         span = f.span if update is None else update.span
         stmts: list[Stmt] = []
         results = list(lowered[: len(values)])

@@ -32,7 +32,7 @@ class Program:
 KINDS = (
     "recurrence", "in place", "ahead", "scatter", "written", "chain", "steps", "kept", "taken", "placed", "repeated",
 )  # fmt: skip
-OFTEN = (*KINDS, "ahead", "written", "taken", "taken", "placed", "placed", "chain")
+OFTEN = (*KINDS, "ahead", "written", "taken", "placed")
 """Kinds as often as they are drawn."""
 
 
@@ -213,7 +213,7 @@ def _placed(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
 
 def _repeated(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
     """Return a program in which a point that is run twice may give another value."""
-    return rng.choice([_recurrence, _in_place, _ahead, _scatter, _kept])(rng)
+    return rng.choice([_in_place, _ahead, _scatter])(rng)
 
 
 def _taken(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import stax as sx
+from stax.testing import interpret
 
 y, x = sx.vars("y x")
 
@@ -36,3 +37,17 @@ def test_remainders_of_other_sums_are_left_alone() -> None:
     for size in (0, 1, 3):
         want = [sum((k - 1) % size + 2 * i % size + (i - 1) % size if size else 0 for k in range(2)) for i in range(5)]
         assert sx.compile(f, strict_native=True)(np.zeros(size, np.int64)).tolist() == want
+
+
+def test_a_cell_that_is_combined_into_is_known_again_where_its_index_is_clipped() -> None:
+    """Both are made simple in the same way (seed 831 of the differential test)."""
+    t, a = sx.Const("t", np.array([3, -4, 9, 1, 0, 7], np.int64)), sx.Input("a", sx.int16, 1)
+    r, h = sx.RDom("r", j=a.shape[0]), sx.Func("h", shape=(12, 6))
+    h[y, x] = True
+    cell = r.j % 12, sx.clip(t[sx.clip(r.j + 2, 0, 5)] + (-1), 0, 5)
+    h[cell] = h[cell] & (a[r.j] < 3)
+    s = sx.Schedule(h)
+    s[h].update(0).atomic().parallel("r.j")
+    given = np.arange(-4, 9, dtype=np.int16)
+    want = interpret(h, {"a": given}, shape=(12, 6))
+    assert (sx.compile(h, s, strict_native=True)(given, shape=(12, 6)) == want).all()
