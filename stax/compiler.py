@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from stax.algorithm import nodes
@@ -36,13 +37,23 @@ from stax.options import Options
 from stax.poly.proofs import Proofs
 from stax.runtime.arguments import Cpu
 from stax.runtime.cache import Store, default_folder, object_key
+from stax.runtime.jobs import Batch, Progress, compile_jobs
 from stax.runtime.kernel import Build, Device, Kernel
 from stax.runtime.pool import pool
 from stax.runtime.signature import Check, CheckKind, Output, Signature
+from stax.runtime.summary import (
+    Key,
+    Summary,
+    program_key,
+    read_artifact,
+    read_summary,
+    write_artifact,
+    write_summary,
+)
 from stax.schedule.legal import Demand, Legal
 from stax.schedule.resolve import rewritten
 from stax.schedule.schedule import Schedule
-from stax.target import CUDA, Target
+from stax.target import CUDA, Target, cores
 
 MOST_IN_BLOCKS = 1 << 16
 """Lanes that one loop may become on machines of blocks."""
@@ -192,8 +203,17 @@ def realize(
     return kernel(*args, shape=shape, **given)
 
 
-def compile_all(programs: Sequence[Any], *, options: Options | None = None) -> list[Kernel]:
-    """Return a Kernel for each of `programs`: a Func, a tuple of Funcs, or a pair of those and a Schedule.
+def compile_all(
+    programs: Sequence[Any],
+    *,
+    options: Options | None = None,
+    workers: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Batch:
+    """Return a list of a Kernel for each of `programs`: a Func, a tuple of Funcs, or a pair of those and a Schedule.
+
+    Machine code for dense arrays is made at once, by `workers` threads, as many as processors by default; `progress`
+    is told of each that is ready. Printed, the list says how long that took, and between which bounds.
 
     >>> import stax as sx
     >>> x, f = sx.Var("x"), sx.Func("f")
@@ -203,11 +223,14 @@ def compile_all(programs: Sequence[Any], *, options: Options | None = None) -> l
     """
     if isinstance(programs, Func):
         raise ArgumentError("compile_all takes a list of programs", hint="sx.compile takes one")
-    out: list[Kernel] = []
-    for one in programs:
+    if workers is not None and workers < 1:
+        raise ArgumentError(f"workers is {workers!r}, and must be an integer of at least 1")
+
+    def made(one: Any) -> Kernel:
         pair = isinstance(one, tuple) and len(one) == 2 and isinstance(one[1], Schedule)  # pyright: ignore
-        out.append(compile(one[0], one[1], options=options) if pair else compile(one, options=options))  # pyright: ignore
-    return out
+        return compile(one[0], one[1], options=options) if pair else compile(one, options=options)  # pyright: ignore
+
+    return compile_jobs((partial(made, one) for one in programs), workers or cores(), progress)
 
 
 def explain(outputs: Func | tuple[Func, ...], schedule: Schedule | None = None) -> str:
@@ -269,20 +292,39 @@ def _kernel(
     strict: bool,
     require: str | None,
 ) -> Kernel:
-    regions = infer(pipeline)
-    store = Store((options.cache_dir or default_folder()) if options.cache else None)
-    legal = prove(pipeline, schedule.lines if schedule else (), regions, Known(Proofs(store)))
-    if require == "bitwise":
-        _refuse_reordered(legal)
-    program = lower(legal)
-    for text in ignored(legal):
-        warnings.warn(text, StaxWarning, stacklevel=3)
-    machine = target or host()
+    """Return a kernel; what the cache knows of the program is not proved and lowered again before it is asked for."""
+    store, machine = Store(cache_folder(options)), target or host()
+    lines = schedule.lines if schedule else ()
 
-    def compiled(program: Program, facts: Facts) -> Artifact:
+    @cache
+    def journey() -> tuple[Legal, Program, Signature]:
+        regions = infer(pipeline)
+        legal = prove(pipeline, lines, regions, Known(Proofs(store)))
+        if require == "bitwise":
+            _refuse_reordered(legal)
+        return legal, lower(legal), signature(pipeline, regions, legal)
+
+    key = program_key(pipeline, lines, (options.mode, require), machine)
+    known = read_summary(store, key) if key is not None else None
+    if known is None:
+        known = _summary(*journey())
+        if key is not None:
+            write_summary(store, key, known)
+    for text in known.notes:
+        warnings.warn(text, StaxWarning, stacklevel=3)
+    taken, kept = known.signature(pipeline), key
+
+    def respecialise(facts: Facts) -> Artifact:
+        found = read_artifact(store, kept, facts) if kept is not None else None
+        return compiled(journey()[1], facts, kept=kept) if found is None else found
+
+    def compiled(program: Program, facts: Facts, *, kept: Key | None) -> Artifact:
         from stax.backends.llvm.build import artifact
 
-        return artifact(program, facts, machine, lambda text, make: store.entry(object_key(text, machine), make))
+        made = artifact(program, facts, machine, lambda text, make: store.entry(object_key(text, machine), make))
+        if kept is not None:
+            write_artifact(store, kept, made, object_key(made.text, machine))
+        return made
 
     def symbols() -> Mapping[str, int]:
         return pool(lambda text, make: store.entry(object_key(text, machine, "pool"), make)).symbols
@@ -295,36 +337,43 @@ def _kernel(
     def elsewhere() -> Kernel:
         return _kernel(replace(pipeline, origins=True), schedule, target, options, strict, require)
 
-    taken = signature(pipeline, regions, legal)
-    plain = plain_facts(taken, program)
+    def printed(facts: Facts) -> str:
+        from stax.backends.llvm.build import text
+
+        return text(journey()[1], facts, machine)
+
+    def sources(kind: str) -> str:
+        return _Sources(journey()[1], plain_facts(taken, journey()[1]), machine)(kind)
+
     made = Build(
         signature=taken,
-        respecialise=partial(compiled, program),
-        program=program,
-        source=_Sources(program, plain, machine),
-        schedule=Schedule.of(pipeline, legal.resolved.lines),
-        contract=legal.contract,
-        roundings=roundings(legal),
+        respecialise=respecialise,
+        program=lambda: journey()[1],
+        source=sources,
+        schedule=lambda: Schedule.of(pipeline, journey()[0].resolved.lines),
+        contract=known.contract,
+        roundings=dict(known.roundings),
         threads=options.threads or threads_of(machine),
         strict_native=strict,
         symbols=symbols,
         elsewhere=None if pipeline.origins or taken.overwritten else elsewhere,
-        pixels=pixels(program),
-        packed=plain.packed,
+        pixels=known.pixels,
+        packed=known.packed,
         target=machine,
         entries=entries,
+        printed=printed,
     )
 
     def timed() -> tuple[Kernel, tuple[str, ...]]:
-        clocked, names = time_stages(program)
+        clocked, names = time_stages(journey()[1])
         times = Output(TIMES, (int64,), (build.index(len(names) + 1), build.index(2)))
         return Kernel(
             replace(
                 made,
                 signature=replace(taken, outputs=(*taken.outputs, times)),
-                respecialise=partial(compiled, clocked),
-                program=clocked,
-                source=_Sources(clocked, plain, machine),
+                respecialise=partial(compiled, clocked, kept=None),
+                program=lambda: clocked,
+                source=_Sources(clocked, plain_facts(taken, clocked), machine),
                 elsewhere=None,
             )
         ), names
@@ -339,7 +388,7 @@ def _gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, options: Options,
     from stax.runtime.device import Gpu
     from stax.schedule import default_gpu
 
-    store = Store((options.cache_dir or default_folder()) if options.cache else None)
+    store = Store(cache_folder(options))
     sequenced, said = in_sequence(pipeline), schedule.lines if schedule else ()
     lines = default_gpu.complete(rewritten(sequenced, said), said, bitwise=require == "bitwise")
     legal = prove(sequenced, lines, None, Known(Proofs(store), MOST_IN_BLOCKS))
@@ -371,7 +420,7 @@ def _gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, options: Options,
             respecialise=no_object,
             device=Device(Cpu if interpreting else Gpu, launches.facts_on_gpu(host), made, partial(emit, host)),
             source=source,
-            schedule=Schedule.of(sequenced, legal.resolved.lines),
+            schedule=lambda: Schedule.of(sequenced, legal.resolved.lines),
             contract=legal.contract,
             roundings=roundings(legal),
             provenance={"backend": "triton"},
@@ -380,6 +429,20 @@ def _gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, options: Options,
             else lambda: _gpu_kernel(replace(pipeline, origins=True), schedule, options, require),
         )
     )
+
+
+def _summary(legal: Legal, program: Program, taken: Signature) -> Summary:
+    return Summary(
+        taken.outputs, taken.checks, taken.overwritten, taken.positions, legal.contract, pixels(program),
+        plain_facts(taken, program).packed, tuple(roundings(legal).items()), tuple(ignored(legal)),
+    )  # fmt: skip
+
+
+def cache_folder(options: Options) -> str | Path | None:
+    """Return where what is compiled is kept: `cache_dir`, STAX_CACHE_DIR, or the platform's folder; None: nowhere."""
+    if not options.cache:
+        return None
+    return options.cache_dir or os.environ.get("STAX_CACHE_DIR") or default_folder()
 
 
 def _refuse_reordered(legal: Legal) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,8 @@ def export(kernel: Kernel, path: str | Path, *, library: bool = True) -> Exporte
     signature, facts = kernel.signature, kernel.usual_facts()
     face = interface(place.name, signature)
     artifact = kernel.build.respecialise(facts)
+    if not artifact.text and kernel.build.printed is not None:  # the cache knew the code alone
+        artifact = replace(artifact, text=kernel.build.printed(facts))
     printed, messages = wrapper(face, signature, artifact, target)
     texts = [artifact.text, printed]
     if uses_pool(artifact.text):

@@ -28,6 +28,7 @@ class _Commands(TyperGroup):
             raise typer.Exit(2 if isinstance(error, UserError) or _is_argument(error) else 1) from None
 
 
+cache = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What was compiled and is kept on disk.")
 app = typer.Typer(
     cls=_Commands,
     add_completion=False,
@@ -147,6 +148,57 @@ def export(
     kernel = compile_(outputs, None if schedule is None else chosen(schedule, outputs), fp=fp, strict_native=True)
     for file in files_of(write_files(kernel, out, library=library)):
         typer.echo(f"wrote {file}")
+
+
+CacheFolder = Annotated[Path | None, typer.Option("--folder", help="a folder other than the usual one")]
+app.add_typer(cache, name="cache")
+
+
+@cache.command()
+def info(folder: CacheFolder = None) -> None:
+    """Say where the cache is, how much of which kind is in it, and whether it can be used."""
+    from stax.cli.cache import tell
+
+    tell(folder)
+
+
+@cache.command("ls")
+def list_(
+    folder: CacheFolder = None,
+    most: Annotated[int, typer.Option("--most", min=1, help="how many to show, used last first")] = 20,
+) -> None:
+    """List entries: key, kind, bytes, and when they were used last."""
+    from stax.cli.cache import show
+
+    show(folder, most)
+
+
+@cache.command()
+def verify(folder: CacheFolder = None) -> None:
+    """Look at each bit of each entry; remove what is damaged, and exit with 1 where something was."""
+    from stax.cli.cache import check
+
+    if check(folder):
+        raise typer.Exit(1)
+
+
+@cache.command()
+def gc(
+    folder: CacheFolder = None,
+    most: Annotated[int, typer.Option("--most-mb", min=0, help="megabytes that may stay")] = 1 << 10,
+) -> None:
+    """Remove what was used least recently, until the rest fits, and what killed processes left."""
+    from stax.cli.cache import collect
+
+    collect(folder, most << 20)
+
+
+@cache.command()
+def clear(folder: CacheFolder = None) -> None:
+    """Remove all entries."""
+    from stax.cli.cache import collect
+
+    collect(folder, 0)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

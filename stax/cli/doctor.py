@@ -93,8 +93,8 @@ def _cache() -> str:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder):
         pass
-    files = [f.stat().st_size for f in folder.rglob("*.object")]
-    return f"{folder} ({len(files)} objects, {sum(files) / 1e6:.1f} MB)"
+    files = [f.stat().st_size for f in folder.rglob("*.entry")]
+    return f"{folder} ({len(files)} entries, {sum(files) / 1e6:.1f} MB)"
 
 
 def _kernel() -> str:

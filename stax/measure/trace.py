@@ -123,7 +123,7 @@ def _of_kernel(kernel: Kernel, arrays: tuple[Any, ...], named: Mapping[str, Any]
     sizes = {(name, dim): n for name, extents in bound.sizes.items() for dim, n in enumerate(extents)}
     copies = {buffer: bound.arrays[buffer].copy() for _, buffer in kernel.signature.overwritten}
     if not bound.empty:
-        interpret(kernel.build.program, {**bound.arrays, **copies}, bound.scalars, sizes, seen)
+        interpret(kernel.build.program(), {**bound.arrays, **copies}, bound.scalars, sizes, seen)
 
 
 def _by_name(program: Any, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:

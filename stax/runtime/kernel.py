@@ -34,20 +34,21 @@ MOST_VERSIONS = 8
 class Build:
     """What the compiler gives a Kernel.
 
-    `respecialise` makes the code that takes some facts for granted; `program` is interpreted where that fails, unless
-    `strict_native`. `source` gives a text by its kind ("loops", "llvm", "asm"); `symbols` are what code imports.
-    `elsewhere` makes the kernel for calls with `origin=`, whose outputs begin where the call says; `timed` the one with
-    clocks, whose last output they fill, and the names of its rows but the first, which is the whole. `pixels` are the
-    arrays whose last dimension the code wants to know, `packed` those where that is known beforehand. `target` is the
-    machine that the code is for; `entries` gives the object code of an entry's text, else Python checks all calls.
+    `respecialise` makes the code that takes some facts for granted; what `program` gives is interpreted where that
+    fails, unless `strict_native`. `source` gives a text by its kind ("loops", "llvm", "asm"); `symbols` are what code
+    imports. `elsewhere` makes the kernel for calls with `origin=`, whose outputs begin where the call says; `timed` the
+    one with clocks, whose last output they fill, and the names of its rows but the first, which is the whole. `pixels`
+    are the arrays whose last dimension the code wants to know, `packed` those where that is known beforehand. `target`
+    is the machine that the code is for; `entries` gives the object code of an entry's text, else Python checks all
+    calls. `printed` gives the text of a version, which an artifact from the cache lacks.
     `device` is where else than on the CPU it runs.
     """
 
     signature: Signature
     respecialise: Callable[[Facts], Artifact]
-    program: Program | None = None
+    program: Callable[[], Program] | None = None
     source: Callable[[str], str] | None = None
-    schedule: Any = None
+    schedule: Callable[[], Any] | None = None
     contract: str = "bitwise"
     provenance: Mapping[str, str] = field(default_factory=dict[str, str])
     threads: int = 1
@@ -60,6 +61,7 @@ class Build:
     roundings: Mapping[str, Expr | None] = field(default_factory=dict[str, "Expr | None"])
     target: Target | None = None
     entries: Callable[[str], bytes] | None = None
+    printed: Callable[[Facts], str] | None = None
     device: Device | None = None
 
 
@@ -226,7 +228,7 @@ class Kernel:
     @property
     def schedule(self) -> Any:
         """The schedule it was compiled with."""
-        return self._build.schedule
+        return None if self._build.schedule is None else self._build.schedule()
 
     @property
     def contract(self) -> str:
@@ -346,7 +348,7 @@ class Kernel:
             except (BackendError, UnsupportedError) as error:
                 if self._build.strict_native or self._build.program is None:
                     raise
-                self._interpreted = interpreted(self._build.program, error)
+                self._interpreted = interpreted(self._build.program(), error)
                 return self._interpreted
             made = _Version(_machine_code(self._build.signature, artifact, code), artifact, code)
             self._versions = {**self._versions, facts: made}

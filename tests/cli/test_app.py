@@ -17,6 +17,7 @@ from stax.cli.demo import photograph, unsharp, unsharp_numpy
 from stax.cli.doctor import examine
 from stax.cli.timing import alternate
 from stax.compiler import compile as compile_
+from stax.runtime.cache import Store, digest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -254,3 +255,23 @@ def test_export_writes_files_that_need_nothing_of_stax(program, tmp_path):
     assert said.splitlines() == [f"wrote {tmp_path / 'build' / n}" for n in ("twice.o", "twice.h")]
     assert "int32_t twice(" in (tmp_path / "build" / "twice.h").read_text()
     assert "cannot be called 'while'" in stax("export", f"{program}:g", "-o", tmp_path / "while", code=2)
+
+
+def test_the_cache_is_listed_verified_and_emptied(tmp_path):
+    store = Store(tmp_path)
+    for n, kind in enumerate(("object", "program", "proof")):
+        store.put(digest(str(n)), bytes(100), kind)
+    where = ("--folder", tmp_path)
+    said = stax("cache", "info", *where)
+    assert f"folder    {tmp_path}" in said
+    assert "private, and can be written" in said
+    assert "proof          1 entries" in said
+    assert "test" not in stax("cache", "ls", *where)
+    assert "and 2 more" in stax("cache", "ls", *where, "--most", 1)
+    assert stax("cache", "verify", *where) == "3 entries, 0 damaged\n"
+    file = next(tmp_path.rglob("*.entry"))
+    file.write_bytes(file.read_bytes()[:-1])
+    assert stax("cache", "verify", *where, code=1) == "3 entries, 1 damaged and removed\n"
+    assert stax("cache", "gc", *where).startswith("0 entries removed")
+    assert stax("cache", "clear", *where).startswith("2 entries removed")
+    assert "0 entries" in stax("cache", "info", *where)

@@ -281,7 +281,7 @@ def kernel_of(built: Built, lines: Sequence[Line]) -> tuple[Kernel, Legal, Progr
         Build(
             signature=signature(built.pipeline, built.regions, legal),
             respecialise=respecialise,
-            program=program,
+            program=lambda: program,
             threads=2,
             strict_native=True,
         )

@@ -38,7 +38,7 @@ def broken(facts: Facts) -> Artifact:
 
 
 def test_the_interpreter_gives_the_same_with_one_warning() -> None:
-    k = scaled(respecialise=broken, program=program())
+    k = scaled(respecialise=broken, program=program)
     with pytest.warns(
         StaxWarning, match="`f` is interpreted, slowly, as there is no machine code for it: no target"
     ) as seen:
@@ -53,7 +53,7 @@ def test_the_interpreter_gives_the_same_with_one_warning() -> None:
 
 
 def test_it_is_said_where_the_values_come_from() -> None:
-    k = scaled(respecialise=broken, program=program(), provenance={"backend": "llvm"})
+    k = scaled(respecialise=broken, program=program, provenance={"backend": "llvm"})
     with pytest.warns(StaxWarning):
         k(A)
     assert k.provenance["backend"] == "interpreter"
@@ -61,7 +61,7 @@ def test_it_is_said_where_the_values_come_from() -> None:
 
 
 def test_calls_are_checked_as_before() -> None:
-    k = scaled(respecialise=broken, program=program())
+    k = scaled(respecialise=broken, program=program)
     with pytest.raises(BoundsError):
         k(A, shape=10)
 
@@ -72,7 +72,7 @@ def test_strict_raises(error: type[Exception]) -> None:
         raise error("no target")
 
     with pytest.raises(error, match="no target"):
-        scaled(respecialise=respecialise, program=program(), strict_native=True)(A)
+        scaled(respecialise=respecialise, program=program, strict_native=True)(A)
 
 
 def test_damaged_code_is_interpreted_too() -> None:
@@ -80,4 +80,4 @@ def test_damaged_code_is_interpreted_too() -> None:
         return Artifact("", b"\x7fELF damaged", "entry", (), facts)
 
     with pytest.warns(StaxWarning, match="could not be loaded"):
-        assert len(scaled(respecialise=respecialise, program=program())(A)) == 9
+        assert len(scaled(respecialise=respecialise, program=program)(A)) == 9

@@ -320,7 +320,10 @@ def test_a_failed_compile_is_tried_again() -> None:
 
 def test_what_a_kernel_says_of_itself() -> None:
     k: Kernel = scaled(
-        source=lambda kind: f"text of {kind}", schedule="s", contract="reassociates", provenance={"target": "here"}
+        source=lambda kind: f"text of {kind}",
+        schedule=lambda: "s",
+        contract="reassociates",
+        provenance={"target": "here"},
     )
     assert str(k.signature) == "f(a: int32[d0], k: int32 in -100..100 = 2) -> f: int32[a.shape[0] - 1]"
     assert repr(k) == f"<Kernel {k.signature}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -42,17 +43,17 @@ def compile_linked(texts: Sequence[str], target: Target, internal: Sequence[str]
         _look(text)
     from llvmlite import binding
 
-    machine = _machine(target)
+    machine, context = _machine(target), binding.create_context()  # its own, so that threads may compile at a time
     try:
-        module = binding.parse_assembly(texts[0])
+        module = binding.parse_assembly(texts[0], context)
         for text in texts[1:]:
-            module.link_in(binding.parse_assembly(text))
+            module.link_in(binding.parse_assembly(text, context))
         for name in internal:
             module.get_function(name).linkage = "internal"
         module.triple, module.data_layout = target.triple, str(machine.target_data)
         module.verify()
         _run_passes(binding, module, machine, texts[0])
-        return bytes(machine.emit_object(module))
+        return _emitted(machine, module)
     except RuntimeError as error:
         raise BackendError("LLVM does not take the text that was printed for it", facts=[str(error)]) from error
 
@@ -76,16 +77,45 @@ def _run_passes(binding: Any, module: Any, machine: Any, text: str) -> None:
         passes.add_simplify_cfg_pass()
     else:
         passes = builder.getModulePassManager()
-    passes.run(module, builder)
+    _free("LLVMPY_RunNewModulePassManager")(passes, module, builder)
+
+
+def _emitted(machine: Any, module: Any) -> bytes:
+    """Return the object code of a module, as `machine.emit_object` does."""
+    from llvmlite.binding import ffi
+
+    lib: Any = ffi.lib
+    with ffi.OutputString() as words:
+        buffer = _free("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, words)
+        if not buffer:
+            raise RuntimeError(str(words))
+    try:
+        return ctypes.string_at(lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def _free(name: str) -> Any:
+    """Return a function of llvmlite without the lock that it holds around each: modules here share nothing."""
+    from llvmlite.binding import ffi
+
+    function = getattr(ffi.lib, name)
+    return getattr(function, "_cfn", function)
 
 
 @cache
-def _machine(target: Target) -> Any:
+def _started() -> None:
     from llvmlite import binding
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     binding.initialize_native_asmparser()  # for the one instruction of the pool that is written as assembly
+
+
+def _machine(target: Target) -> Any:
+    from llvmlite import binding
+
+    _started()
     try:
         found = binding.Target.from_triple(target.triple)
     except RuntimeError as error:
