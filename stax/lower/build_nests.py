@@ -341,7 +341,8 @@ class _Builder:
         here = [at for at, s in enumerate(loops) if s.shift is not None and s.shift.outer == depth]
         loop = self._loop(ref, depth, moved, whole)
         if not here:
-            return [loop]
+            some = build.less(build.index(0), loop.extent)
+            return [loop if loops[depth].loop.upto is None else If(some, as_block(loop), Block())]
         shifts = [s.shift for s in loops if s.shift is not None and s.shift.outer == depth]
         cond = build.const(True, bool_)
         for shift in shifts:

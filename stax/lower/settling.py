@@ -38,7 +38,7 @@ class Settling:
     """Conditions as they are in the middle; what must be at least 0 for that is collected.
 
     `loops` are the names of the loops around, outermost first; those of `widths` are seen as a whole, from 0 to their
-    width. What varies with one of `bound` is left as it is.
+    width. What varies with one of `bound` is left as it is, and so are data: where no point is run, there may be none.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Settling:
                     return node
                 return left if ahead == (op is BinaryOp.MIN) else right
             case Binary(op=op, left=left, right=right) if op in COMPARES:
-                if left.dtype.name not in ("int64", "index") or node.axes or _depends_on_data(node):
+                if left.dtype.name not in ("int64", "index") or node.axes:
                     return node
                 exact = op in (BinaryOp.EQ, BinaryOp.NE)
                 gap = of(right) - of(left) - (op is BinaryOp.LT)
@@ -119,8 +119,9 @@ class Settling:
         """Return sums over what is outside that are all at least 0 only where `a` is at all points."""
         for n, f in a.terms:
             atom, rest = self.algebra.atom(n), a.without(n)
-            names = {e.name for e in postorder((atom,)) if isinstance(e, Local)}
-            if names & self._bound:
+            below = postorder((atom,))
+            names = {e.name for e in below if isinstance(e, Local)}
+            if names & self._bound or any(isinstance(e, Load) for e in below):
                 return None
             if not names & self.widths.keys():
                 continue
@@ -189,7 +190,3 @@ def _want(cond: Expr, holds: bool, found: dict[int, bool]) -> None:
                 found.setdefault(id(node), truth)
             case _:
                 pass
-
-
-def _depends_on_data(node: Expr) -> bool:
-    return any(isinstance(e, Load) for e in postorder((node,)))

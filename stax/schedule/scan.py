@@ -58,6 +58,7 @@ class Scan:
         self._loops = [self.algebra.of(v).terms[0][0] for v in locals_]
         self._below: dict[int, int] = {}
         self._sparing = True
+        self._split_alone = all(isinstance(step, Split) for step in nest.derivations)
         forms = self._forms(nest, locals_, stage)
         self._forms_of = {r: forms[r] for r in nest.roots}
         self.values: dict[str, Expr] = {}
@@ -93,15 +94,13 @@ class Scan:
         return frozenset(at for at, n in enumerate(self._loops) if form.factor(n))
 
     def in_order(self, root: str) -> bool:
-        """Return whether the loops of `root` run its values in order, and no loop counts two roots."""
-        if sum(len(self.leaves(r)) for r in self._forms_of) > len(self._loops):
-            return False
+        """Return whether the loops of `root` are seen to run its values in order: where all are split and none skewed."""
         form, most = self._forms_of[root], 0
         for n in (self._loops[at] for at in sorted(self.leaves(root), reverse=True)):
             if most is None or form.factor(n) <= most:
                 return False
             most = most + form.factor(n) * (self._below[n] - 1) if n in self._below else None
-        return True
+        return self._split_alone
 
     def within(self, root: str, depth: int) -> tuple[Expr, Expr]:
         """Return bounds of the value of `root` while the outermost `depth` loops stand still."""

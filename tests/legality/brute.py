@@ -243,7 +243,7 @@ class Run:
     def differs(self) -> str:
         for name, target in self.over.items():
             kept = self.places[target].kept if target in self.places else None
-            if kept is not None and name not in self.pipeline.outputs and not self._lasts_within(name, kept):
+            if kept is not None and not self._ends_in_output(name) and not self._lasts_within(name, kept):
                 self.wrong.append(f"{name} lasts longer than the storage of {target}")
         memory = {i.name: Memory() for i in self.pipeline.inputs if i.name in self.over.values()}
         self._keep([f.name for f in self.pipeline.funcs if self._at_root(f.name)], memory)
@@ -257,6 +257,12 @@ class Run:
                 if memory[name].get(cell) != value:
                     self.wrong.append(f"{name}{list(cell)} at the end")
         return self.wrong[0] if self.wrong else ""
+
+    def _ends_in_output(self, name: str) -> bool:
+        taker = {target: taker for taker, target in self.over.items()}
+        while name in taker:
+            name = taker[name]
+        return name in self.pipeline.outputs
 
     def _lasts_within(self, name: str, loop: tuple[StageRef, str]) -> bool:
         while name in self.places:

@@ -38,3 +38,13 @@ s["w"].update(0).reorder("x", "y", "r.j", "r.in", "x.in", "y.in")
 
 def _too_hard(*_: object) -> None:
     raise TooHard
+
+
+def test_loops_that_are_swapped_and_turned_are_not_taken_to_run_in_order() -> None:
+    """A loop runs the way of the root that it is named after, which need not be the one that it counts."""
+    u, a = sx.Func("u", sx.int64, shape=(5, 6)), sx.Input("a", sx.int64, 2)
+    u[y, x] = sx.select(y + 2 < 5, u[y + 2, x], a[y, x]) + a[y, x]
+    s = sx.Schedule(u)
+    s[u].affine(((0, 1), (1, 0)), (y, x)).affine(((-1,),), (y,)).split(y, "yo", "yi", 2)
+    with pytest.raises(LegalityError, match="would run in an order"):
+        sx.check(u, s)

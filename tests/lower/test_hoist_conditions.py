@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import stax as sx
 from stax import dtypes
 from stax.expr import build
 from stax.expr.affine import Algebra
@@ -13,6 +14,7 @@ from stax.loops.nodes import Block, Buffer, For, LoopKind, Program, Role, Stmt, 
 from stax.loops.show import show_stmt
 from stax.loops.verify import verify
 from stax.lower.hoist_conditions import hoist_conditions
+from stax.lower.passes import lower
 
 H, W = Size(INDEX, "g", 0), Size(INDEX, "g", 1)
 Y, X, K = build.local("y"), build.local("x"), build.local("k")
@@ -76,3 +78,14 @@ def test_all_copies_must_agree() -> None:
     before = program(loop(Y, build.floordiv(H, 4), loop(X, W, copies)))
     after = hoisted(before)
     assert "if 0 <= y * 4 - 1" in show_stmt(after.body)
+
+
+def test_what_hangs_on_data_is_not_asked_where_no_point_may_be_run() -> None:
+    """The cell of `t` that decides is there for points of the inner loop alone (seed 1429 of the differential test)."""
+    x, a, t = sx.Var("x"), sx.Input("a", sx.int64, 2), sx.Input("t", sx.int64, 1)
+    f, r = sx.Func("f"), sx.RDom("r", k=(0, lambda r: x - 2))
+    f[x] = sx.sum(a[r.k, sx.clip(t[x - 3], 0, a.shape[1] - 1)], over=r)
+    given, cells, out = np.arange(63).reshape(9, 7), np.arange(-2, 5), np.zeros(9, np.int64)
+    sizes = {("a", 0): 9, ("a", 1): 7, ("t", 0): 7, ("f", 0): 9}
+    interpret(lower(sx.check(f)), {"a": given, "t": cells, "f": out}, {}, sizes)
+    assert list(out) == [given[: max(0, k - 2), max(0, cells[k - 3])].sum() if k > 2 else 0 for k in range(9)]

@@ -79,3 +79,15 @@ def test_lanes_over_a_band_are_rounded_up_from_where_its_storage_begins() -> Non
     interpret(program, {"a": given, "f": out}, {}, sizes)
     assert (out == want).all()
     assert (sx.compile(f, s, strict_native=True)(given, shape=(9, 12)) == want).all()
+
+
+def test_masked_lanes_of_which_there_are_none_read_nothing() -> None:
+    """A read that does not move with the lanes has no mask: there is no row, so it is not read (seed 2333)."""
+    y, x = sx.vars("y x")
+    a, f = sx.Input("a", sx.int32, 1), sx.Func("f")
+    f[y, x] = a[3 * x] + y
+    s = sx.Schedule(f)
+    s[f].vectorize(y, upto=16)
+    out, sizes = np.zeros((0, 6), np.int64), {("a", 0): 2, ("f", 0): 0, ("f", 1): 6}
+    interpret(lower(sx.check(f, s)), {"a": np.ones(2, np.int32), "f": out}, {}, sizes)
+    assert sx.compile(f, s, strict_native=True)(np.ones(2, np.int32), shape=(0, 6)).shape == (0, 6)
