@@ -58,6 +58,7 @@ def together(
             _alike(at, host, depth, loop, resolved, placed, points, spans[at.func])
         _nothing_between(pipeline, names, spans[found[0][0].func])
         out.append(Together(host, depth + 1, tuple(found)))
+    _one_after_another(pipeline, out, spans)
     return tuple(out)
 
 
@@ -100,6 +101,28 @@ def _nothing_between(pipeline: Pipeline, names: Sequence[str], span: Span | None
                 "read by the other",
                 [(f.span, "defined here"), (span, "shared here")], hint=f"inline `{f.name}`",
             )  # fmt: skip
+
+
+def _one_after_another(pipeline: Pipeline, shared: Sequence[Together], spans: Mapping[str, Span | None]) -> None:
+    """Refuse stages that share loops and would have to wait for others that do, and those for them."""
+    unit = {name: group[0] for group in pipeline.groups for name in group}
+    for one in shared:
+        unit |= {ref.func: one.host.func for ref in (one.host, *(at for at, _ in one.guests))}
+    left: dict[str, set[str]] = {}
+    for f in pipeline.funcs:
+        needed = {unit.get(r.source, r.source) for r in reads(roots(f))} - {unit.get(f.name, f.name)}
+        left.setdefault(unit.get(f.name, f.name), set()).update(needed)
+    while ready := [name for name, needed in left.items() if not needed & left.keys()]:
+        for name in ready:
+            del left[name]
+    stuck = [one for one in shared if one.host.func in left]
+    if stuck:
+        pairs = [f"`{one.host.func}` and `{one.guests[0][0].func}`" for one in stuck]
+        raise LegalityError(
+            f"{pairs[0]} cannot share loops: they need what {pairs[-1]} compute in loops they share, and those need them",
+            [(spans[one.guests[0][0].func], "shared here") for one in stuck],
+            hint="let one of them have loops of its own",
+        )
 
 
 def _all(direct: Mapping[str, set[str]], name: str) -> set[str]:

@@ -81,3 +81,22 @@ def test_a_sum_without_dims_is_not_run_in_loops_of_what_reads_it(shift: int):
         s[guest].update(0).compute_with(s[host].update(0), "r.j", shift=shift)
         with pytest.raises(sx.errors.LegalityError, match="before it is computed: what it needs is not seen"):
             sx.check(h, s)
+
+
+def test_pairs_that_share_loops_do_not_wait_for_each_other():
+    """`b` and `c` would run after `a` and `d`, and those after `b` and `c` (seed 2468 of the differential test)."""
+    x = sx.Var("x")
+    given, (a, b, c, d, f) = sx.Input("given", sx.int32, 1), (sx.Func(name) for name in "abcdf")
+    a[x] = given[x] + 1
+    b[x] = a[x] * 2
+    c[x] = given[x] * 3
+    d[x] = c[x] - 4
+    f[x] = b[x] + d[x]
+    s = sx.Schedule(f)
+    for g in (a, b, c, d):
+        s[g].compute_root()
+    s[d].compute_with(a, x)
+    sx.check(f, s)
+    s[c].compute_with(b, x)
+    with pytest.raises(sx.errors.LegalityError, match="they need what `b` and `c` compute in loops they share"):
+        sx.check(f, s)

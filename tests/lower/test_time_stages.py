@@ -78,7 +78,7 @@ def test_a_value_carried_out_of_a_loop_stays_in_sight_of_the_store_after_it() ->
         kernel = sx.compile(f, schedule, strict_native=True)
         assert kernel.build.timed is not None
         clocked, names = kernel.build.timed()
-        verify(clocked.build.program)
+        verify(clocked.build.program())
         assert names[-1] in ("f.update(0)", "f + f.update(0)")
         given = np.arange(35, dtype=np.float32).reshape(5, 7)
         assert clocked(given)[0].tobytes() == kernel(given).tobytes()
