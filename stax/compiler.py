@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from stax.algorithm.positions import position_params
 from stax.backends.artifact import Artifact, Facts
 from stax.bounds.infer import RegionCheck, Regions, SizeCheck, infer
 from stax.dtypes import int64
-from stax.errors import ArgumentError, LegalityError, ScheduleError, StaxWarning, UnsupportedError
+from stax.errors import ArgumentError, LegalityError, ScheduleError, StaxWarning, UnsupportedError, UserError
 from stax.expr import build
 from stax.expr.nodes import INDEX, Expr, Size
 from stax.lang.freeze import freeze
@@ -37,8 +38,10 @@ from stax.options import Options
 from stax.poly.proofs import Proofs
 from stax.runtime.arguments import Cpu
 from stax.runtime.cache import Store, default_folder, object_key
+from stax.runtime.fallback import failure, meant
 from stax.runtime.jobs import Batch, Progress, compile_jobs
 from stax.runtime.kernel import Build, Device, Kernel
+from stax.runtime.log import Log, step, whole
 from stax.runtime.pool import pool
 from stax.runtime.signature import Check, CheckKind, Output, Signature
 from stax.runtime.summary import (
@@ -97,11 +100,25 @@ def compile(
         raise UnsupportedError(
             f"there is no target {target!r}", hint=f'"{CUDA}", a Target, or leave it out: the processor at hand'
         )
-    program = freeze_for(outputs, schedule, shape, inputs, fp)
-    if isinstance(target, str):
-        return _gpu_kernel(program, schedule, options, require)
-    strict = options.strict_native if strict_native is None else strict_native
-    return _kernel(program, schedule, target, options, strict, require)
+    if require is None:
+        require = str(options.chosen["require"] or "") or None
+    for name in ("autotune", "graphs"):
+        if options.chosen[name]:
+            warnings.warn(f"`{name}` of mode {options.mode!r} is not there yet, and changes nothing", StaxWarning, 2)
+    log = _log()
+    with whole(log, "compile"):
+        with step(log, "freeze"):
+            program = freeze_for(outputs, schedule, shape, inputs, fp)
+        if isinstance(target, str):
+            return _gpu_kernel(program, schedule, options, require)
+        strict = options.strict_native if strict_native is None else strict_native
+        return _kernel(program, schedule, target, options, strict, require, log)
+
+
+def _log() -> Log | None:
+    """Return who tells of each step and its time: STAX_LOG=trace asks for that."""
+    asked = "trace" in os.environ.get("STAX_LOG", "").split(",")
+    return Log(lambda line: print(line, file=sys.stderr)) if asked else None
 
 
 def check(outputs: Func | tuple[Func, ...], schedule: Schedule | None = None) -> Legal:
@@ -291,23 +308,42 @@ def _kernel(
     options: Options,
     strict: bool,
     require: str | None,
+    log: Log | None = None,
 ) -> Kernel:
     """Return a kernel; what the cache knows of the program is not proved and lowered again before it is asked for."""
     store, machine = Store(cache_folder(options)), target or host()
-    lines = schedule.lines if schedule else ()
+    lines, quick = schedule.lines if schedule else (), options.chosen["effort"] == "quick"
 
     @cache
-    def journey() -> tuple[Legal, Program, Signature]:
-        regions = infer(pipeline)
-        legal = prove(pipeline, lines, regions, Known(Proofs(store)))
-        if require == "bitwise":
-            _refuse_reordered(legal)
-        return legal, lower(legal), signature(pipeline, regions, legal)
+    def proved() -> tuple[Legal, Signature, Regions]:
+        with step(log, "regions"):
+            regions = infer(pipeline)
+        with step(log, "proof"):
+            legal = prove(pipeline, lines, regions, Known(Proofs(store)))
+            if require == "bitwise":
+                _refuse_reordered(legal)
+            return legal, signature(pipeline, regions, legal), regions
 
-    key = program_key(pipeline, lines, (options.mode, require), machine)
-    known = read_summary(store, key) if key is not None else None
+    @cache
+    def lowered() -> Program:
+        with step(log, "lowering"):
+            return lower(proved()[0])
+
+    with step(log, "key"):
+        key = program_key(pipeline, lines, (options.chosen["effort"], require), machine)
+        known = read_summary(store, key) if key is not None else None
+    meaning = None
     if known is None:
-        known = _summary(*journey())
+        legal, taken, regions = proved()
+        try:
+            lowered()
+        except UserError:
+            raise
+        except Exception as error:  # a fault of lowering: what the program means is known all the same
+            if strict:
+                raise failure(error) from error
+            key, meaning = None, meant(pipeline, regions, dict(taken.overwritten))
+        known = _summary(legal, None if meaning else lowered(), taken)
         if key is not None:
             write_summary(store, key, known)
     for text in known.notes:
@@ -316,14 +352,19 @@ def _kernel(
 
     def respecialise(facts: Facts) -> Artifact:
         found = read_artifact(store, kept, facts) if kept is not None else None
-        return compiled(journey()[1], facts, kept=kept) if found is None else found
+        return compiled(lowered(), facts, kept=kept) if found is None else found
 
     def compiled(program: Program, facts: Facts, *, kept: Key | None) -> Artifact:
         from stax.backends.llvm.build import artifact
 
-        made = artifact(program, facts, machine, lambda text, make: store.entry(object_key(text, machine), make))
+        def kept_object(text: str, make: Callable[[], bytes]) -> bytes:
+            with step(log, "LLVM"):
+                return store.entry(object_key(text, machine, effort), make)
+
+        effort = "quick" if quick else ""
+        made = artifact(program, facts, machine, kept_object, quick)
         if kept is not None:
-            write_artifact(store, kept, made, object_key(made.text, machine))
+            write_artifact(store, kept, made, object_key(made.text, machine, effort))
         return made
 
     def symbols() -> Mapping[str, int]:
@@ -335,22 +376,22 @@ def _kernel(
         return store.entry(object_key(text, machine, "entry"), lambda: compile_text(text, machine))
 
     def elsewhere() -> Kernel:
-        return _kernel(replace(pipeline, origins=True), schedule, target, options, strict, require)
+        return _kernel(replace(pipeline, origins=True), schedule, target, options, strict, require, log)
 
     def printed(facts: Facts) -> str:
         from stax.backends.llvm.build import text
 
-        return text(journey()[1], facts, machine)
+        return text(lowered(), facts, machine)
 
     def sources(kind: str) -> str:
-        return _Sources(journey()[1], plain_facts(taken, journey()[1]), machine)(kind)
+        return _Sources(lowered(), plain_facts(taken, lowered()), machine)(kind)
 
     made = Build(
         signature=taken,
         respecialise=respecialise,
-        program=lambda: journey()[1],
+        program=lambda: lowered(),
         source=sources,
-        schedule=lambda: Schedule.of(pipeline, journey()[0].resolved.lines),
+        schedule=lambda: Schedule.of(pipeline, proved()[0].resolved.lines),
         contract=known.contract,
         roundings=dict(known.roundings),
         threads=options.threads or threads_of(machine),
@@ -362,10 +403,12 @@ def _kernel(
         target=machine,
         entries=entries,
         printed=printed,
+        meaning=meaning,
+        log=log,
     )
 
     def timed() -> tuple[Kernel, tuple[str, ...]]:
-        clocked, names = time_stages(journey()[1])
+        clocked, names = time_stages(lowered())
         times = Output(TIMES, (int64,), (build.index(len(names) + 1), build.index(2)))
         return Kernel(
             replace(
@@ -431,10 +474,14 @@ def _gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, options: Options,
     )
 
 
-def _summary(legal: Legal, program: Program, taken: Signature) -> Summary:
+def _summary(legal: Legal, program: Program | None, taken: Signature) -> Summary:
+    """Return what a call must know; without a program, that nothing is known of pixels."""
+    wanted, packed = frozenset[str](), frozenset[tuple[str, int]]()
+    if program is not None:
+        wanted, packed = pixels(program), plain_facts(taken, program).packed
     return Summary(
-        taken.outputs, taken.checks, taken.overwritten, taken.positions, legal.contract, pixels(program),
-        plain_facts(taken, program).packed, tuple(roundings(legal).items()), tuple(ignored(legal)),
+        taken.outputs, taken.checks, taken.overwritten, taken.positions, legal.contract, wanted, packed,
+        tuple(roundings(legal).items()), tuple(ignored(legal)),
     )  # fmt: skip
 
 

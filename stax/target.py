@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -96,8 +97,10 @@ def _grant(folder: Path) -> list[float]:
 
 @cache
 def _host(cores: int) -> Target:
-    from llvmlite import binding
-
+    try:
+        from llvmlite import binding
+    except ImportError:  # then programs are interpreted
+        return Target(f"{platform.machine()}-unknown-{platform.system().lower()}", "generic", "", 16, cores)
     binding.initialize_native_target()
     triple = binding.get_process_triple()
     cpu, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()

@@ -56,8 +56,11 @@ def object_key(text: str, target: Target, settings: str = "") -> str:
 @cache
 def llvm_version() -> str:
     """Return the version of LLVM, and of its binding."""
-    llvmlite: Any = importlib.import_module("llvmlite")
-    binding: Any = importlib.import_module("llvmlite.binding")
+    try:
+        llvmlite: Any = importlib.import_module("llvmlite")
+        binding: Any = importlib.import_module("llvmlite.binding")
+    except ImportError:
+        return "none"
     return f"{llvmlite.__version__} {'.'.join(str(n) for n in binding.llvm_version_info)}"
 
 

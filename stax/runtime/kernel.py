@@ -19,9 +19,10 @@ from stax.expr.nodes import Expr
 from stax.loops.nodes import Program
 from stax.runtime.arguments import Arguments, Bound, Cpu, Memory, address, facts_of
 from stax.runtime.entry import Entry, entry
-from stax.runtime.fallback import Runner, interpreted
+from stax.runtime.fallback import Runner, failure, interpreted, warn
 from stax.runtime.formula import formula
 from stax.runtime.load import Code, load
+from stax.runtime.log import Log, step, whole
 from stax.runtime.misses import explain
 from stax.runtime.pool import pool
 from stax.runtime.signature import Signature
@@ -41,7 +42,8 @@ class Build:
     are the arrays whose last dimension the code wants to know, `packed` those where that is known beforehand. `target`
     is the machine that the code is for; `entries` gives the object code of an entry's text, else Python checks all
     calls. `printed` gives the text of a version, which an artifact from the cache lacks.
-    `device` is where else than on the CPU it runs.
+    `device` is where else than on the CPU it runs. `meaning` interprets the algorithm where there are no loops. `log`
+    is told of the steps of calls that Python checks.
     """
 
     signature: Signature
@@ -62,6 +64,8 @@ class Build:
     target: Target | None = None
     entries: Callable[[str], bytes] | None = None
     printed: Callable[[Facts], str] | None = None
+    meaning: Runner | None = None
+    log: Log | None = None
     device: Device | None = None
 
 
@@ -119,8 +123,8 @@ class Kernel:
     if not TYPE_CHECKING:
         # A slot that holds what a call runs: Python at first, then a builtin function for layouts that came twice.
         __slots__ = (
-            "__call__", "__weakref__", "_arguments", "_build", "_calls", "_elsewhere", "_entries", "_interpreted",
-            "_lock", "_seen", "_tables", "_versions",
+            "__call__", "__weakref__", "_arguments", "_build", "_calls", "_elsewhere", "_entries", "_failure",
+            "_interpreted", "_lock", "_seen", "_tables", "_versions",
         )  # fmt: skip
 
     def __init__(self, build: Build) -> None:
@@ -129,6 +133,7 @@ class Kernel:
         self._tables = facts_of(((t.name, t.array) for t in build.signature.tables), build.pixels)
         self._versions: dict[Facts, _Version] = {}
         self._interpreted: Runner | None = None
+        self._failure: BackendError | None = None
         self._lock = threading.Lock()
         self._calls = 0
         self._elsewhere: Kernel | None = None
@@ -166,14 +171,18 @@ class Kernel:
         if origin is not None and self._build.elsewhere is not None:
             moved = self._moved(self._build.elsewhere)
             return moved(*args, out=out, shape=shape, origin=origin, threads=threads, overlap=overlap, **named)
-        count = self._threads(threads)
-        bound = self._arguments.bind(args, named, out, shape, origin, overlap)
-        self._calls += 1
-        if not bound.empty:
-            facts = self._facts(bound)
-            self._runner(facts)(bound, count)()
-            if not named and shape is None and origin is None and threads is None and overlap == "refuse":
-                self._enter(facts)
+        count, log = self._threads(threads), self._build.log
+        with whole(log, f"call {self._calls + 1} of {self.signature.name}"):
+            with step(log, "arguments"):
+                bound = self._arguments.bind(args, named, out, shape, origin, overlap)
+            self._calls += 1
+            if not bound.empty:
+                facts = self._facts(bound)
+                run = self._runner(facts)(bound, count)
+                with step(log, "run"):
+                    run()
+                if not named and shape is None and origin is None and threads is None and overlap == "refuse":
+                    self._enter(facts)
         return bound.results
 
     def bind(
@@ -237,8 +246,11 @@ class Kernel:
 
     @property
     def provenance(self) -> Mapping[str, str]:
-        """What it was made with: "backend" is "interpreter" where machine code could not be had."""
-        made = {} if self._interpreted is None else {"backend": "interpreter"}
+        """What it was made with, by name.
+
+        "backend" is "interpreter" where machine code could not be had, and "reason" then says why.
+        """
+        made = {} if self._failure is None else {"backend": "interpreter", "reason": self._failure.message}
         return {"backend": "llvm", **self._build.provenance, **made}
 
     def error_bound(self, *args: Any, shape: Any = None, **named: Any) -> Any:
@@ -343,16 +355,29 @@ class Kernel:
                 self._versions = {**self._versions, facts: made}
                 return made.run
             try:
-                artifact = self._build.respecialise(facts)
-                code = load(artifact.code, (artifact.entry,), self._build.symbols())
-            except (BackendError, UnsupportedError) as error:
-                if self._build.strict_native or self._build.program is None:
-                    raise
-                self._interpreted = interpreted(self._build.program(), error)
-                return self._interpreted
-            made = _Version(_machine_code(self._build.signature, artifact, code), artifact, code)
+                with step(self._build.log, "code"):
+                    artifact = self._build.respecialise(facts)
+                with step(self._build.log, "load"):
+                    code = load(artifact.code, (artifact.entry,), self._build.symbols())
+                    made = _Version(_machine_code(self._build.signature, artifact, code), artifact, code)
+            except Exception as error:  # whatever fails there, the program is still known
+                return self._fallen(failure(error), error)
             self._versions = {**self._versions, facts: made}
             return made.run
+
+    def _fallen(self, error: BackendError, cause: Exception) -> Runner:
+        """Return what interprets the program, after a warning; raise where that is not wanted, or there is none."""
+        build = self._build
+        if build.strict_native or (build.program is None and build.meaning is None):
+            raise error from cause if cause is not error else None
+        self._failure = error
+        warn(self.signature.name, error)
+        if build.meaning is not None:
+            self._interpreted = build.meaning
+        else:
+            assert build.program is not None
+            self._interpreted = interpreted(build.program())
+        return self._interpreted
 
     def _enter(self, facts: Facts) -> None:
         """Have calls with these facts, when they come for the second time, checked by machine code from now on."""
@@ -367,10 +392,11 @@ class Kernel:
                 return
             made = None
             if build.entries is not None and build.target is not None and pool().native:
-                made = entry(
-                    build.signature, version.artifact, version.code, build.pixels, build.threads, self.__call__,
-                    build.entries, build.target,
-                )  # fmt: skip
+                with step(build.log, "entry, which later calls take"):
+                    made = entry(
+                        build.signature, version.artifact, version.code, build.pixels, build.threads, self.__call__,
+                        build.entries, build.target,
+                    )  # fmt: skip
             self._entries = {**self._entries, facts: made}
             if made is not None:
                 self.__call__ = made.of_kernel

@@ -25,11 +25,15 @@ def build(program: Program, facts: Facts, target: Target) -> Artifact:
 
 
 def artifact(
-    program: Program, facts: Facts, target: Target, kept: Callable[[str, Callable[[], bytes]], bytes]
+    program: Program,
+    facts: Facts,
+    target: Target,
+    kept: Callable[[str, Callable[[], bytes]], bytes],
+    quick: bool = False,
 ) -> Artifact:
     """Return machine code for `program`; `kept(text, make)` gives the object of a text, from a store or by `make`."""
     printed = emit(program, facts, target)
-    code = kept(printed, lambda: compile_text(printed, target))
+    code = kept(printed, lambda: compile_text(printed, target, quick))
     return Artifact(printed, code, entry(program), slots(program), facts)
 
 

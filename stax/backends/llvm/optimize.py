@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from functools import cache
 from typing import Any
 
@@ -26,15 +27,17 @@ _INTRINSICS = frozenset({
 _CALLED = re.compile(r"@llvm\.([\w.]+?)(?:\.(?:v\d+)?(?:i|f|p)\d+)*\(")
 
 
-def compile_text(text: str, target: Target) -> bytes:
+def compile_text(text: str, target: Target, quick: bool = False) -> bytes:
     """Return the object code of the module `text`: position independent, the same bytes in every process.
+
+    quick: with a few passes, and less thought about each instruction.
 
     Raises BackendError, in LLVM's words, where the text is not what LLVM takes.
     """
-    return compile_linked((text,), target)
+    return compile_linked((text,), target, quick=quick)
 
 
-def compile_linked(texts: Sequence[str], target: Target, internal: Sequence[str] = ()) -> bytes:
+def compile_linked(texts: Sequence[str], target: Target, internal: Sequence[str] = (), quick: bool = False) -> bytes:
     """Return one object of several modules; the functions `internal` are seen by no other object.
 
     The first says how it is optimised.
@@ -43,19 +46,23 @@ def compile_linked(texts: Sequence[str], target: Target, internal: Sequence[str]
         _look(text)
     from llvmlite import binding
 
-    machine, context = _machine(target), binding.create_context()  # its own, so that threads may compile at a time
-    try:
-        module = binding.parse_assembly(texts[0], context)
-        for text in texts[1:]:
-            module.link_in(binding.parse_assembly(text, context))
-        for name in internal:
-            module.get_function(name).linkage = "internal"
-        module.triple, module.data_layout = target.triple, str(machine.target_data)
-        module.verify()
-        _run_passes(binding, module, machine, texts[0])
-        return _emitted(machine, module)
-    except RuntimeError as error:
-        raise BackendError("LLVM does not take the text that was printed for it", facts=[str(error)]) from error
+    machine = _machine(target, 1 if quick else 2)
+    with ExitStack() as opened:
+        # Modules have a context of their own, so that threads may compile at a time; they go before it does.
+        context = opened.enter_context(closing(binding.create_context()))
+        try:
+            module = opened.enter_context(closing(binding.parse_assembly(texts[0], context)))
+            for text in texts[1:]:
+                module.link_in(opened.enter_context(closing(binding.parse_assembly(text, context))))
+            for name in internal:
+                module.get_function(name).linkage = "internal"
+            module.triple, module.data_layout = target.triple, str(machine.target_data)
+            module.verify()
+            _run_passes(binding, module, machine, SHORT if quick else texts[0])
+            return _emitted(machine, module)
+        except RuntimeError as error:
+            words = str(error)
+    raise BackendError("LLVM does not take the text that was printed for it", facts=[words])
 
 
 def _look(text: str) -> None:
@@ -112,7 +119,7 @@ def _started() -> None:
     binding.initialize_native_asmparser()  # for the one instruction of the pool that is written as assembly
 
 
-def _machine(target: Target) -> Any:
+def _machine(target: Target, opt: int = 2) -> Any:
     from llvmlite import binding
 
     _started()
@@ -121,7 +128,7 @@ def _machine(target: Target) -> Any:
     except RuntimeError as error:
         raise BackendError(f"LLVM has no target {target.triple}", facts=[str(error)]) from error
     return found.create_target_machine(
-        cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default", jit=True
+        cpu=target.cpu, features=target.features, opt=opt, reloc="pic", codemodel="default", jit=True
     )
 
 
