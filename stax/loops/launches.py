@@ -15,11 +15,15 @@ from stax.loops.nodes import Block, Buffer, For
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What a schedule says of a GPU: warps a program, iterations that loads run ahead, rows of a group of programs."""
+    """What a schedule says of a GPU: warps a program, iterations that loads run ahead, rows of a group of programs.
+
+    `precision` is that of products of float32 in a matrix unit.
+    """
 
     warps: int | None = None
     stages: int | None = None
     swizzle: int | None = None
+    precision: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

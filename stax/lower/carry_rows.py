@@ -7,9 +7,9 @@ before                                      after
         rows[(y + 2) % 3, j] = a(y + 2)             out[y, j] = rows.0 + rows.1 + rows.2
         out[y, j] = rows[y % 3, j] + ...            next rows.0, rows.1 = rows.1, rows.2
 
-Scratch that is used in any other way stays: the first index of every access must be `(y + k) % n` in the loop, stored
-once with k = n - 1 before it is read; 0 .. n - 2 are stored before the loop, which starts at 0; other indices are alike
-in all accesses, and nobody else touches the scratch.
+Scratch that is used in any other way stays: the first index of every access must be `y + k` or `(y + k) % n` in the
+loop, stored once with k = n - 1 before it is read; 0 .. n - 2 are stored before the loop, which starts at 0; other
+indices are alike in all accesses, masks in all stores, and nobody else touches the scratch.
 
 Needs: values have axes (`vectorize_loops`).
 Gives: the same meaning, without the scratch that could be carried.
@@ -42,16 +42,18 @@ def carry_rows(program: Program) -> Program:
 def _carried(allocate: Allocate, block: Block) -> Block:
     """Return `block` with this scratch carried, or as it is."""
     buffer = allocate.buffer
-    depth = build.integer(buffer.shape[0]) if buffer.shape else None
     users = [s for s in block.stmts if buffer.name in walk.buffers_loaded(s) | walk.buffers_stored(s)]
-    if not users or depth is None:
+    if not users or not buffer.shape:
         return block
     *fills, loop = users
+    depth = len(fills) + 1
+    if depth < 2 or build.integer(buffer.shape[0]) not in (None, depth):
+        return block
     if not isinstance(loop, For) or loop.kind is not LoopKind.SERIAL or loop.down or build.integer(loop.start) != 0:
         return block
     inner = _roll(loop, buffer)
-    first = [s for s in fills if isinstance(s, Store) and not s.mask and s.atomic is None]
-    if inner is None or len(first) != len(fills) or len(fills) != depth - 1:
+    first = [s for s in fills if isinstance(s, Store) and s.atomic is None]
+    if inner is None or len(first) != len(fills):
         return block
     if any(build.integer(s.index[0]) != k or not _alike(s, inner) for k, s in enumerate(first)):
         return block
@@ -73,7 +75,7 @@ def _roll(loop: For, buffer: Buffer) -> Store | None:
     for stmt in loop.body.stmts:
         if isinstance(stmt, Store) and stmt.buffer == buffer.name:
             alone = sum(s.buffer == buffer.name for s in walk.stores(loop.body)) == 1
-            plain = not stmt.mask and stmt.atomic is None and buffer.name not in walk.buffers_loaded(stmt)
+            plain = stmt.atomic is None and buffer.name not in walk.buffers_loaded(stmt)
             return stmt if alone and plain else None
         if buffer.name in walk.buffers_loaded(stmt):
             return None
@@ -82,7 +84,8 @@ def _roll(loop: For, buffer: Buffer) -> Store | None:
 
 def _alike(store: Store, inner: Store) -> bool:
     same_places = all(same(a, b) for a, b in zip(store.index[1:], inner.index[1:], strict=True))
-    return same_places and store.value.axes == inner.value.axes
+    same_lanes = len(store.mask) == len(inner.mask) and all(map(same, store.mask, inner.mask))
+    return same_places and same_lanes and store.value.axes == inner.value.axes
 
 
 def _rolled(loop: For, buffer: Buffer, inner: Store, rows: list[Local]) -> For | None:
@@ -95,7 +98,7 @@ def _rolled(loop: For, buffer: Buffer, inner: Store, rows: list[Local]) -> For |
             return node
         step = _steps(node.index[0], loop.var, len(rows))
         same_place = all(same(a, b) for a, b in zip(node.index[1:], inner.index[1:], strict=True))
-        if step is None or not same_place or node.axes != rows[0].axes:
+        if step is None or not same_place or node.axes != rows[0].axes or node.other is not None:
             fits = False
             return node
         return rows[step]
@@ -110,8 +113,13 @@ def _rolled(loop: For, buffer: Buffer, inner: Store, rows: list[Local]) -> For |
 
 
 def _steps(index: Expr, var: Local, depth: int) -> int | None:
-    """Return k of `(var + k) % depth`, where it is 0 .. depth - 1."""
+    """Return k of `var + k` or `(var + k) % depth`, where it is 0 .. depth - 1."""
     match index:
+        case Local(name=name) if name == var.name:
+            return 0
+        case Binary(op=BinaryOp.ADD, left=Local(name=name), right=k) if name == var.name:
+            step = build.integer(k)
+            return step if step is not None and 0 <= step < depth else None
         case Binary(op=BinaryOp.MOD, left=Local(name=name), right=n) if name == var.name and build.integer(n) == depth:
             return 0
         case Binary(op=BinaryOp.MOD, left=Binary(op=BinaryOp.ADD, left=Local(name=name), right=k), right=n):

@@ -26,13 +26,15 @@ from stax.expr.walk import names, rewrite
 from stax.loops.nodes import Allocate, Block, Buffer, For, If, LoopKind, Program, Role, Stmt, Store
 from stax.loops.walk import as_block, children, substitute, with_children
 from stax.lower.combined import operator_of
+from stax.lower.vectorize_loops import below
 
 MOST_CELLS = 1024
+MOST_IN_BLOCK = 1 << 15
 
 
-def keep_partials(program: Program) -> Program:
-    """Return `program` with partial results apart."""
-    return replace(program, body=as_block(_Keeper().stmt(program.body)))
+def keep_partials(program: Program, blocks: bool = False, but: frozenset[str] = frozenset()) -> Program:
+    """Return `program` with partial results apart, as many as registers or `blocks` hold; stages `but` stay."""
+    return replace(program, body=as_block(_Keeper(blocks, but).stmt(program.body)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +47,15 @@ class _Spine:
 
 
 class _Keeper:
-    def __init__(self) -> None:
+    def __init__(self, blocks: bool, but: frozenset[str]) -> None:
         self.count = 0
+        self.blocks, self.but = blocks, but
+        self.most = MOST_IN_BLOCK if blocks else MOST_CELLS
 
     def stmt(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, For):
             spine = _spine(stmt)
-            if spine is not None:
+            if spine is not None and spine.store.stage not in self.but:
                 made = self._kept(spine)
                 return stmt if made is None else made
         return with_children(stmt, tuple(self.stmt(child) for child in children(stmt)))
@@ -77,10 +81,10 @@ class _Keeper:
         extents = [_size(s) for s in dims]
         total = 1
         for n in extents:
-            total *= n if n is not None else MOST_CELLS + 1
+            total *= n if n is not None else self.most + 1
         summed = {s.var.name for s in loops if s.var.name not in cell}
         inside = {s.var.name for s in dims}
-        if not any(_apart(s) for s in loops) or not 0 < total <= MOST_CELLS:
+        if not any(_apart(s) for s in loops) or not 0 < total <= self.most:
             return None
         kept: list[For | If] = []
         for s in inner:
@@ -108,7 +112,10 @@ class _Keeper:
         shape = tuple(build.index(n) for n in extents)
         place = tuple(build.sub(s.var, s.start) for s in dims)
         part = Load(dtype, name, place)
-        exists = tuple(build.less(build.sub(s.var, s.start), s.extent) for s in dims if _apart(s) and _open(s))
+        open_ = [s for s in dims if _apart(s) and _open(s)]
+        ends = [below(s.extent, _size(s) or 0) if self.blocks else s.extent for s in open_]
+        exists = tuple(build.less(build.sub(s.var, s.start), end) for s, end in zip(open_, ends, strict=True))
+        lanes = {s.var.name for s in open_}
         whole = {id(s): _filled(s) for s in dims if _apart(s)}
         inner = tuple(whole.get(id(s), s) for s in inner)
         kept, dims = [whole.get(id(s), s) for s in kept], [whole.get(id(s), s) for s in dims]
@@ -116,7 +123,9 @@ class _Keeper:
         def rule(node: Expr) -> Expr:
             if not isinstance(node, Load):
                 return node
-            return part if node.buffer == store.buffer else replace(node, mask=(*node.mask, *exists))
+            if node.buffer == store.buffer:
+                return part
+            return replace(node, mask=(*node.mask, *exists)) if names((*node.index, *node.mask)) & lanes else node
 
         value = rewrite(store.value, rule)
         for cond in exists:

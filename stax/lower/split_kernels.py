@@ -26,6 +26,7 @@ from stax.expr.walk import names, postorder
 from stax.loops import walk
 from stax.loops.launches import Hints, Host, HostAllocate, HostLoop, Kernel
 from stax.loops.nodes import Allocate, Block, Buffer, For, Let, LoopKind, Program, Stmt
+from stax.lower.hints import both
 
 
 def split_kernels(program: Program, hints: Mapping[str, Hints] | None = None) -> tuple[Host, ...]:
@@ -108,8 +109,15 @@ class _Splitter:
             tuple(a for a in self._program.axes if a in axes),
             tuple(grid),
             body,
-            next((self._hints[s.stage] for s in walk.stores(stmt) if s.stage in self._hints), Hints()),
+            self._said(stmt),
         )
+
+    def _said(self, stmt: Stmt) -> Hints:
+        """Return what is said of the stages that a kernel computes."""
+        found = Hints()
+        for stage in dict.fromkeys(s.stage for s in walk.stores(stmt)):
+            found = both(found, self._hints.get(stage, Hints()))
+        return found
 
     def _fresh(self, name: str) -> str:
         plain = "".join(c if c.isalnum() else "_" for c in name)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from stax import dtypes
 from stax.expr import build
+from stax.expr.affine import Algebra
 from stax.expr.nodes import INDEX, Axes, Axis, Binary, BinaryOp, Expr, Load, Local, Ramp, Reduce
 from stax.expr.walk import children, postorder, with_children
 from stax.loops.nodes import (
@@ -109,7 +110,9 @@ class _Vectorizer:
         place = build.add(build.spread(loop.start, (axis,)), ramp)
         guard: tuple[Expr, ...] = ()
         if size is None:
-            guard = (build.less(ramp, build.spread(_below(loop.extent, width), (axis,))),)
+            guard = (
+                build.less(ramp, build.spread(loop.extent if self.single else below(loop.extent, width), (axis,))),
+            )
         at = len(self.axes)
         self.axes.append(axis)
         inner = self.block(loop.body)
@@ -234,7 +237,10 @@ class _Widener:
         if not below:
             return node
         if isinstance(node, Reduce):
-            raise _NoForm("lanes are combined inside already")
+            whole = self._union([c.axes for c in below])
+            value = build.spread(below[0], whole)
+            rest = tuple(a for a in whole if a != node.axis)
+            return replace(node, value=value, where=below[1:], axes=rest)
         axes = self._union([c.axes for c in below])
         return replace(with_children(node, tuple(build.spread(c, axes) for c in below)), axes=axes)
 
@@ -243,12 +249,18 @@ class _Widener:
         return tuple(sorted(found, key=lambda a: self.order[a]))
 
 
-def _below(extent: Expr, width: int) -> Expr:
+def below(extent: Expr, width: int) -> Expr:
     """Return what tells the lanes that exist as `extent` does, which is a minimum with the number of lanes."""
-    if isinstance(extent, Binary) and extent.op is BinaryOp.MIN:
-        for arm, other in ((extent.left, extent.right), (extent.right, extent.left)):
-            if build.integer(arm) == width:
-                return other
+    algebra = Algebra()
+    whole = algebra.of(extent)
+    for number, factor in whole.terms:
+        atom = algebra.atom(number)
+        if factor == 1 and isinstance(atom, Binary) and atom.op is BinaryOp.MIN:
+            rest = whole.without(number)
+            for arm, other in ((atom.left, atom.right), (atom.right, atom.left)):
+                full = rest + algebra.of(arm)
+                if not full.terms and full.const == width:
+                    return below(algebra.expr(rest + algebra.of(other)), width)
     return extent
 
 

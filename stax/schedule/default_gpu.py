@@ -21,13 +21,17 @@ from stax.schedule.directives import (
     ComputeRoot,
     Directive,
     Line,
+    MatrixUnit,
     Parallel,
     Reassociate,
     Reorder,
     Split,
     StageRef,
+    Swizzle,
     Vectorize,
+    Warps,
 )
+from stax.schedule.products import Product, product
 from stax.schedule.transform import ordered
 
 LINE = 1024
@@ -37,6 +41,8 @@ CHUNK = 1024
 CHEAP = 12
 MOST_COPIED = 256
 FEW = 32
+GROUP = 8
+UNIT_WARPS = 8
 
 
 def complete(pipeline: Pipeline, lines: Iterable[Line], *, bitwise: bool = False) -> tuple[Line, ...]:
@@ -50,6 +56,7 @@ class _Blocks(Default):
         super().__init__(*args)  # pyright: ignore[reportArgumentType]
         self.bitwise = bitwise
         self.rows: dict[str, str] = {}
+        self.fused: dict[str, str] = {}
 
     def _cheap(self, cost: int, size: int) -> bool:
         return cost <= CHEAP and size <= MOST_COPIED
@@ -58,11 +65,33 @@ class _Blocks(Default):
         """Compute a value of each row in the program that needs it."""
         if f.name in self.named | self.whole or f.name in self.pipeline.outputs or not self._local(f) or not f.dims:
             return
+        head = self._fused_into(f)
+        if head is not None:
+            self.fused[f.name] = head
+            return
         heads = {self._row_of(f, access.func, access.stage, access.index) for access in self.readers.get(f.name, [])}
         if len(heads) == 1 and None not in heads:
             (head,) = heads
             if head is not None and head not in self.whole:
                 self.rows[f.name] = head
+
+    def _product(self, f: Func, stage: int) -> Product | None:
+        if self.bitwise or f.fp == "strict":
+            return None
+        return product(f, stage)
+
+    def _fused_into(self, f: Func) -> str | None:
+        """Return the Func that alone reads a product of matrices, each cell at its own: it takes its tiles."""
+        if len(f.updates) != 1 or self._product(f, 1) is None:
+            return None
+        found = self.readers.get(f.name, [])
+        readers = {a.func for a in found}
+        if len(readers) != 1:
+            return None
+        one = self.funcs[readers.pop()]
+        busy = one.name in self.named | self.whole or one.name in {*self.fused.values(), *self.rows.values()}
+        here = all(tuple(self.algebra.name(i) for i in a.index) == one.dims and not a.stage for a in found)
+        return one.name if here and not busy and self._pure(one) else None
 
     def _row_of(self, f: Func, reader: str, stage: int, index: tuple[object, ...]) -> str | None:
         """Return the Func in whose rows `reader` reads `f`; None where it reads at anything but its own row."""
@@ -107,6 +136,10 @@ class _Blocks(Default):
         return bool(moving) and all(last in used[-1] for used in moving)
 
     def _placed(self, f: Func) -> list[Line]:
+        into = self.fused.get(f.name)
+        made = self._product(f, 1) if into is not None else None
+        if into is not None and made is not None:
+            return [Line(StageRef(f.name), ComputeAt(into, 0, self.funcs[into].dims[f.dims.index(made.j)]))]
         head = self.rows.get(f.name)
         if head is None:
             return [] if f.name in self.pipeline.outputs else [Line(StageRef(f.name), ComputeRoot())]
@@ -123,6 +156,15 @@ class _Blocks(Default):
     def _pure_loops(self, f: Func, lanes: int) -> list[Directive]:
         if not f.dims or f.name in self.rows:
             return []
+        if f.name in self.fused:
+            made = self._product(f, 1)
+            return [] if made is None else _lanes(made)
+        for name in (n for n, head in self.fused.items() if head == f.name):
+            inner = self.funcs[name]
+            made = self._product(inner, 1)
+            if made is not None:
+                i, j = (f.dims[inner.dims.index(d)] for d in (made.i, made.j))
+                return [*_grid(f.dims, i, j, made), Swizzle(GROUP), Warps(UNIT_WARPS)]
         guests = [len(self.funcs[name].dims) for name, head in self.rows.items() if head == f.name]
         if guests:
             return self._row_loops(f, max(guests))
@@ -174,6 +216,9 @@ class _Blocks(Default):
         update = f.updates[stage - 1]
         plain = _plain(f, update)
         domain = tuple(r.name for r in update.domain)
+        made = self._product(f, stage)
+        if made is not None:
+            return self._product_loops(f, plain, domain, made)
         inside = f.name in self.rows
         along = self._reduced(f, stage)
         if along is not None and not _ragged(f, update):
@@ -190,12 +235,49 @@ class _Blocks(Default):
             return [*tile, *([Reorder(order)] if domain and not _ragged(f, update) else [])]
         return self._scatter_loops(f, update)
 
+    def _product_loops(
+        self, f: Func, plain: tuple[str, ...], domain: tuple[str, ...], made: Product
+    ) -> list[Directive]:
+        i, j, k = made.i, made.j, made.k
+        exact = f.dtypes[0].is_integer
+        free: list[Directive] = [] if exact else [Reassociate()]
+        more = tuple(r for r in domain if r != k)
+        chunk = Split(k, k, f"{k}.in", sizes(made)[2])
+        if f.name in self.fused:
+            rest = tuple(d for d in plain if d not in (i, j))
+            order = Reorder((*rest, *more, k, i, j, f"{k}.in"))
+            return [*free, chunk, order, *_lanes(made), Vectorize(f"{k}.in"), MatrixUnit(i, j, f"{k}.in")]
+        ends = (f"{i}.in", f"{j}.in", f"{k}.in")
+        rest = tuple(d for d in plain if d not in (i, j))
+        return [
+            *free, *_grid(plain, i, j, made), chunk, Reorder((*rest, i, j, *more, k, *ends)), Vectorize(ends[2]),
+            MatrixUnit(*ends), Swizzle(GROUP), Warps(UNIT_WARPS),
+        ]  # fmt: skip
+
     def _scatter_loops(self, f: Func, update: Update) -> list[Directive]:
         """Return lanes that meet in cells, where those can be combined one at a time."""
         how = combine(f, update)
         if how is None or not how.exact or f.dtypes[0].bits < 32 or not update.domain or not f.dims:
             return []
         return [Atomic(), *self._tile(tuple(r.name for r in update.domain))]
+
+
+def sizes(made: Product) -> tuple[int, int, int]:
+    """Return the tile of a product that one program takes."""
+    return (128, 256, 64) if made.halves else (128, 128, 32)
+
+
+def _lanes(made: Product) -> list[Directive]:
+    """Return the lanes of a tile whose extents its reader gives."""
+    return [Vectorize(d, upto=n) for d, n in zip((made.i, made.j), sizes(made), strict=False)]
+
+
+def _grid(dims: tuple[str, ...], i: str, j: str, made: Product) -> list[Directive]:
+    """Return a program for each tile of `i` and `j`."""
+    rows, columns, _ = sizes(made)
+    rest = tuple(d for d in dims if d not in (i, j))
+    tile = [Parallel(i, rows), Parallel(j, columns), Reorder((*rest, i, j, f"{i}.in", f"{j}.in"))]
+    return [*(Parallel(d) for d in rest), *tile, Vectorize(f"{i}.in"), Vectorize(f"{j}.in")]
 
 
 def _plain(f: Func, update: Update) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def unlike(change: str) -> Program:
 
     def stmt(s: object) -> object:
         match s:
-            case Store(buffer="rows") if change == "masked":
+            case Store(buffer="rows") if change == "masked" and build.integer(s.index[0]) is None:
                 return replace(s, mask=(programs.within(s.index[1], build.index(5)),))
             case Store(buffer="rows") if change == "filled in another order" and build.integer(s.index[0]) is not None:
                 return replace(s, index=(build.sub(build.index(1), s.index[0]), s.index[1]))

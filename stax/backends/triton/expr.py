@@ -51,6 +51,7 @@ from stax.expr.walk import children, postorder
 _SHARED = 13
 _LONG = 90
 _SMALLEST_DOT = 16
+_SMALLEST_INT8 = 32
 _EASY = frozenset({"int32", "int64", "index", "float32"})
 _FLIPPED = {BinaryOp.LT: "&", BinaryOp.LE: "|"}
 _LOGIC = {
@@ -83,8 +84,10 @@ class Scope:
 class Expressions:
     """Prints the values of one kernel."""
 
-    def __init__(self, names: Names, *, wide: bool) -> None:
-        self.names, self.wide = names, wide
+    def __init__(
+        self, names: Names, *, wide: bool, precision: str = "ieee", written: frozenset[str] = frozenset()
+    ) -> None:
+        self.names, self.wide, self.precision, self.written = names, wide, precision, written
         self.locals: dict[str, Value] = {}
         self.scalars: dict[tuple[str, int], str] = {}
         self.arrays: dict[str, Pointer] = {}
@@ -107,7 +110,7 @@ class Expressions:
         for node in postorder(roots):
             number = self._numbers.of(node)
             below = [self._numbers.of(c) for c in children(node)]
-            loads = self._loads.setdefault(number, isinstance(node, Load) or any(self._loads[n] for n in below))
+            loads = self._loads.setdefault(number, self._changes(node) or any(self._loads[n] for n in below))
             self._positive.setdefault(number, self._is_not_negative(node, below))
             if number in done:
                 continue
@@ -126,6 +129,10 @@ class Expressions:
                     scope.known[number] = value
             done[number] = value
         return [done[self._numbers.of(root)] for root in roots]
+
+    def _changes(self, node: Expr) -> bool:
+        """Return whether a node may have another value later on: it loads what the kernel writes."""
+        return isinstance(node, Load) and node.buffer in self.written
 
     def type_of(self, dtype: DType) -> str:
         """Return the type of registers that hold `dtype`."""
@@ -434,13 +441,19 @@ class Expressions:
         total = self.whole(acc, args[0])
         have = frozenset(node.axes)
         small = any(padded(x) < _SMALLEST_DOT for x in (*rows, *cols, axis))
-        unit = left.dtype.name in ("float16", "float32") and node.dtype.name == "float32"
+        halves = ("float16", "bfloat16", "float32")
+        unit = (left.dtype.name in halves and node.dtype.name == "float32") or (
+            left.dtype.name == "int8" and node.dtype.name == "int32" and padded(axis) >= _SMALLEST_INT8
+        )
+        how = f', input_precision="{self.precision}"' if left.dtype.name == "float32" else ""
         if len(rows) == len(cols) == 1 and not small and unit:
             a = a if left.axes == (*rows, axis) else f"tl.trans({a})"
             b = b if right.axes == (axis, *cols) else f"tl.trans({b})"
+            if left.dtype.name == "bfloat16":
+                a, b = (f"{self.use('as_bfloat16')}({text})" for text in (a, b))
             if acc.axes == (*rows, *cols):
-                return Value(f'tl.dot({a}, {b}, {total}, input_precision="ieee")', ATOM, have)
-            turned = f'tl.trans(tl.dot({a}, {b}, input_precision="ieee"))'
+                return Value(f"tl.dot({a}, {b}, {total}{how})", ATOM, have)
+            turned = f"tl.trans(tl.dot({a}, {b}{how}))"
             return Value(f"{inside(args[0], TIGHT[BinaryOp.ADD])} + {turned}", TIGHT[BinaryOp.ADD], have)
         orders = [n.axes for n in (acc, left, right)]
 

@@ -20,12 +20,13 @@ from stax.backends.triton.value import ATOM, TIGHT, Value, inside
 from stax.errors import UnsupportedError
 from stax.expr import build, intrinsics
 from stax.expr.affine import Algebra
-from stax.expr.nodes import BinaryOp, Call, Expr, Param
+from stax.expr.nodes import BinaryOp, Call, Dot, Expr, Param
 from stax.loops import walk
 from stax.loops.launches import Host, Kernel, kernels
-from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Stmt, Store, Timed
+from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Role, Stmt, Store, Timed
 
 _INDENT = "    "
+_UNROLL = 4
 _ATOMIC = {
     BinaryOp.ADD: "add", BinaryOp.MIN: "min", BinaryOp.MAX: "max", BinaryOp.AND: "and", BinaryOp.OR: "or",
     BinaryOp.XOR: "xor",
@@ -82,8 +83,13 @@ class _Printer:
     def __init__(self, kernel: Kernel, facts: Facts) -> None:
         self._kernel, self._facts, self._wide = kernel, facts, facts.wide
         self._names = Names()
-        self._to = Expressions(self._names, wide=facts.wide)
-        self._private = {b.name for b in kernel.scratch}
+        self._to = Expressions(
+            self._names,
+            wide=facts.wide,
+            precision=kernel.hints.precision or "tf32x3",
+            written=frozenset(walk.buffers_stored(kernel.body)),
+        )
+        self._ours = {b.name for b in (*kernel.buffers, *kernel.scratch) if b.role is Role.SCRATCH}
         self._read = walk.buffers_loaded(kernel.body)
 
     def source(self) -> Source:
@@ -105,10 +111,10 @@ class _Printer:
 
         for buffer in (*kernel.buffers, *kernel.scratch):
             name, rank, strides = buffer.name, len(buffer.shape), list[str | None]()
-            aligned = 16 if name in self._facts.even or name in self._private else 1
+            aligned = 16 if name in self._facts.even or name in self._ours else 1
             base = argument(ArgumentKind.POINTER, name, 0, name, f"*{short_name(buffer.dtype)}", aligned)
             for d in range(rank):
-                dense = d == rank - 1 and (name in self._facts.dense or name in self._private)
+                dense = d == rank - 1 and (name in self._facts.dense or name in self._ours)
                 factor = even.get(name, 1)
                 wish = f"{base}_stride{d}"
                 strides.append(None if dense else argument(ArgumentKind.STRIDE, name, d, wish, whole, factor))
@@ -177,6 +183,8 @@ class _Printer:
             (value,) = to.values((elements,), scope)
             array = to.arrays[buffer.name]
             scope.lines.append(f"{array.base} += {pid}.to(tl.int64) * {inside(value, TIGHT[BinaryOp.MUL] + 1)}")
+        if kernel.hints.swizzle is not None and len(kernel.grid) > 1:
+            pid = self._grouped(pid, kernel.hints.swizzle, scope)
         for depth, loop in reversed(list(enumerate(kernel.grid))):
             start, extent = to.values((loop.start, loop.extent), scope)
             here = pid
@@ -191,6 +199,25 @@ class _Printer:
                 rest = self._names.fresh("pid")
                 scope.lines.append(f"{rest} = {pid} // {inside(extent, TIGHT[BinaryOp.MUL] + 1)}")
                 pid = rest
+
+    def _grouped(self, pid: str, rows: int, scope: Scope) -> str:
+        """Return the number of a point where groups of `rows` of the last two loops run column by column."""
+        names, lines = self._names, scope.lines
+        height, width = self._to.values([loop.extent for loop in self._kernel.grid[-2:]], scope)
+        high, wide, name = names.fresh("high"), names.fresh("wide"), names.fresh("pid")
+        inner, group, first, size = (names.fresh(w) for w in ("inner", "group", "first", "size"))
+        lines += [
+            f"{high} = {height.text}",
+            f"{wide} = {width.text}",
+            f"{inner} = {pid} % ({high} * {wide})",
+            f"{group} = {inner} // ({rows} * {wide})",
+            f"{first} = {group} * {rows}",
+            f"{size} = tl.minimum({high} - {first}, {rows})",
+            f"{inner} = {inner} % ({rows} * {wide})",
+            f"{name} = {pid} // ({high} * {wide}) * ({high} * {wide}) "
+            f"+ ({first} + {inner} % {size}) * {wide} + {inner} // {size}",
+        ]
+        return name
 
     def _bind(self, loop: For, value: Value, start: Value) -> None:
         self._to.locals[loop.var.name] = value
@@ -274,7 +301,8 @@ class _Printer:
             stop = extent.text if zero else f"{inside(start, add)} + {inside(extent, add)}"
             flat = loop.kind is LoopKind.UNROLL and build.integer(loop.extent) is not None
             flat = flat and build.integer(loop.start) is not None
-            head = f"for {var} in {'tl.static_range' if flat else 'tl.range'}({start.text}, {stop}):"
+            more = f", loop_unroll_factor={_UNROLL}" if _hands_on(loop) and not flat else ""
+            head = f"for {var} in {'tl.static_range' if flat else 'tl.range'}({start.text}, {stop}{more}):"
         self._bind(loop, Value(var, ATOM, frozenset(), weak=True), start)
         after = [c.next for c in loop.carries]
         inner.uses = to.count([*walk.all_expressions(loop.body), *after])
@@ -287,6 +315,15 @@ class _Printer:
             inner.lines.append(f"{', '.join(names)} = {', '.join(texts)}")
         lines.append(head)
         lines += _indented(inner.lines)
+
+
+def _hands_on(loop: For) -> bool:
+    """Return whether iterations are short and hand values on: some of them together then wait for memory once.
+
+    Loops of dots are left to Triton, which loads ahead in them.
+    """
+    inner = any(isinstance(s, For) for s in walk.statements(loop.body))
+    return bool(loop.carries) and not inner and not any(isinstance(n, Dot) for n in walk.nodes(loop))
 
 
 def _warps(kernel: Kernel) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,12 @@ class Program:
     given: dict[str, Any]
     shape: Any = None
     tolerance: float = 0.0
-    schedule: Callable[[Any], sx.Schedule] | None = None
-    outputs: int = field(default=1)
+    text: str = ""
+    outputs: int = 1
+
+    def schedule(self, outputs: Any) -> sx.Schedule | None:
+        """Return the schedule that is written for it, if one is."""
+        return sx.Schedule.parse(f"# stax schedule 1\n{self.text}", outputs) if self.text else None
 
 
 def floats(*shape: int, dtype: Any = np.float32) -> Array:
@@ -170,6 +174,16 @@ def _halves(*shape: int) -> Array:
     return floats(*shape, dtype=np.float16)
 
 
+ROWS = """s["out"].parallel("m").vectorize("n", upto=128)
+s["e"].inline()
+s["out.sum"].compute_at(s["out"], "m")
+s["out.sum"].update(0).reassociate().split("r.j", "r.j", "r.j.in", 32).vectorize("r.j.in")
+s["top"].compute_at(s["out"], "m")
+s["top"].update(0).vectorize("r.j", upto=128)
+"""
+ROLLED = """s["f"].parallel("m", 3).parallel("n", 8).reorder("m", "n", "m.in", "n.in").vectorize("n.in")
+s["g"].store_at(s["f"], "n").compute_at(s["f"], "m.in").vectorize("n", upto=8)
+"""
 PROGRAMS: dict[str, Program] = {
     "pointwise": Program(pointwise, {"a": floats(5, 300), "b": floats(300), "s": 1.25}),
     "pointwise of strides": Program(
@@ -179,12 +193,18 @@ PROGRAMS: dict[str, Program] = {
     "pointwise of none": Program(pointwise, {"a": floats(0, 7), "b": floats(7), "s": 1.0}),
     "stencil": Program(stencil, {"a": np.arange(7 * 261, dtype=np.uint16).reshape(7, 261)}),
     "padded": Program(padded, {"a": floats(6, 5)}),
+    "stencil of rolling rows": Program(stencil, {"a": np.arange(161, dtype=np.uint16).reshape(7, 23)}, text=ROLLED),
+    "softmax of whole rows": Program(softmax, {"x": floats(3, 70)}, tolerance=1e-6, text=ROWS),
     "softmax": Program(softmax, {"x": floats(3, 70)}, tolerance=1e-6),
     "column sum": Program(column_sum, {"x": floats(9, 33)}, tolerance=1e-6),
     "matmul": Program(lambda: matmul(sx.float32, sx.float32), {"a": floats(5, 33), "b": floats(33, 20)},
                       tolerance=1e-5),
     "matmul of halves": Program(lambda: matmul(sx.float16, sx.float32), {"a": _halves(5, 33), "b": _halves(33, 20)},
                                 tolerance=1e-5),
+    "matmul of bfloat16": Program(
+        lambda: matmul(sx.bfloat16, sx.float32),
+        {"a": floats(5, 33).astype(sx.bfloat16.dtype), "b": floats(33, 20).astype(sx.bfloat16.dtype)}, tolerance=1e-5,
+    ),
     "matmul of int8": Program(
         lambda: matmul(sx.int8, sx.int32),
         {"a": (floats(5, 33) * 99).astype(np.int8), "b": (floats(33, 20) * 99).astype(np.int8)},

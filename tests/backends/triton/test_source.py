@@ -50,7 +50,7 @@ def test_a_masked_tile_reads_as_one_would_write_it() -> None:
         ok_k = at_k < a_size1
         t_i_k = tl.load(a + (at_i[:, None] * a_stride0 + at_k[None, :]), mask=ok_i[:, None] & ok_k[None, :], other=0.0)
         t_k_j = tl.load(b + (at_k[:, None] * b_stride0 + at_j[None, :]), mask=ok_k[:, None] & ok_j[None, :], other=0.0)
-        acc = tl.dot(t_i_k, t_k_j, acc, input_precision="ieee")
+        acc = tl.dot(t_i_k, t_k_j, acc, input_precision="tf32x3")
     tl.debug_barrier()
     tl.store(c + (at_i[:, None] * c_stride0 + at_j[None, :]), maximum_nan(acc, 0.0), \
 mask=ok_i[:, None] & ok_j[None, :])
