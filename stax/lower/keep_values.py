@@ -7,8 +7,9 @@ before                                     after
     m[0] = acc                                 f[x] = b[x] / m.1
     f[x] = b[x] / m[0]
 
-Scratch that is used in any other way stays: all its stores stand in the block that allocates it, all accesses are at
-the same index, along the same axes.
+Scratch outside of parallel loops stays, as several kernels may use it. So does what is used in any other way: all its
+stores
+stand in the block that allocates it, all accesses are at the same index, along the same axes.
 
 Needs: values have axes, accumulators are carried (`carry_accumulators`), lanes share axes (`share_axes`).
 Gives: the same meaning without the scratch that could be kept so; lanes that nobody stored are undefined as before.
@@ -16,21 +17,28 @@ Gives: the same meaning without the scratch that could be kept so; lanes that no
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stax.algorithm.nodes import MARK
 from stax.expr import build
 from stax.expr.nodes import Expr, Load, Local
 from stax.expr.number import Numbering
 from stax.loops import walk
-from stax.loops.nodes import Allocate, Block, Let, Program, Stmt, Store
+from stax.loops.nodes import Allocate, Block, For, Let, LoopKind, Program, Stmt, Store
 
 
 def keep_values(program: Program) -> Program:
     """Return `program` with scratch as values."""
 
-    def rule(stmt: Stmt) -> Stmt:
+    def inside(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Block):
             for found in [s for s in stmt.stmts if isinstance(s, Allocate)]:
                 stmt = _Kept(found, stmt).block() or stmt
+        return stmt
+
+    def rule(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL:
+            return replace(stmt, body=walk.as_block(walk.rewrite_statements(stmt.body, inside)))
         return stmt
 
     return walk.with_body(program, walk.rewrite_statements(program.body, rule))

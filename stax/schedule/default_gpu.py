@@ -259,6 +259,8 @@ class _Blocks(Default):
         how = combine(f, update)
         if how is None or not how.exact or f.dtypes[0].bits < 32 or not update.domain or not f.dims:
             return []
+        if _ragged(f, update):
+            return []
         return [Atomic(), *self._tile(tuple(r.name for r in update.domain))]
 
 

@@ -151,6 +151,16 @@ def total() -> sx.Func:
     return f
 
 
+def shares() -> sx.Func:
+    """Return what each part is of a value without dims, which a kernel of its own leaves in memory."""
+    a = sx.Input("a", sx.float32, 1)
+    r = sx.RDom("r", i=a.shape[0])
+    whole, f = sx.Func("whole"), sx.Func("f")
+    whole[()] = 1 + sx.sum(abs(a[r]), over=r)
+    f[N] = a[N] / whole[()]
+    return f
+
+
 def triangle() -> sx.Func:
     """Return sums whose length differs from cell to cell."""
     a = sx.Input("a", sx.float32, 2)
@@ -215,6 +225,7 @@ PROGRAMS: dict[str, Program] = {
     "largest": Program(largest, {"a": floats(4, 9)}, outputs=2),
     "gather": Program(gather, {"a": floats(5, 20), "order": np.array([4, 0, 9, 2], np.int32)}),
     "total": Program(total, {"a": floats(2500)}, tolerance=1e-5),
+    "shares of a total": Program(shares, {"a": floats(2500)}, tolerance=1e-5),
     "triangle": Program(triangle, {"a": floats(3, 6)}, tolerance=1e-6),
     "narrow": Program(narrow, {"a": floats(4, 5, 3).astype(sx.bfloat16.dtype)}),
 }  # fmt: skip
