@@ -17,6 +17,7 @@ from stax.auto.heads import lines_of
 from stax.auto.inlining import inlined
 from stax.auto.loops import Choice
 from stax.auto.machine import Machine
+from stax.auto.recur import chained, forms
 from stax.auto.sizes import numbers
 from stax.errors import LegalityError, ScheduleError, UnsupportedError
 from stax.legality.check import check
@@ -29,10 +30,19 @@ from stax.schedule.resolve import rewritten
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Lines that stand or fall together, `name` says of what."""
+    """Lines that stand or fall together, in several forms, the best first; `name` says of what."""
 
     name: str
-    lines: tuple[Line, ...]
+    forms: tuple[tuple[Line, ...], ...]
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The lines of the first form."""
+        return self.forms[0]
+
+    def rest(self) -> list[Piece]:
+        """Return the piece without its first form; nothing where that was the last one."""
+        return [Piece(self.name, self.forms[1:])] if len(self.forms) > 1 else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +67,33 @@ def choose(
     facts = facts_of(smaller) if gone else first
     sizes = numbers(smaller, facts.regions, shapes)
     choice = Choice(facts, sizes, machine, reassociates)
-    pieces = [Piece("what is inlined", tuple(Line(StageRef(g.name), Inline(), g.why) for g in gone))]
-    pieces += [_piece(choice, group) for group in groups_of(facts, sizes, machine)]
-    return _legal(pipeline, [p for p in pieces if p.lines])
+    pieces = [Piece("what is inlined", (tuple(Line(StageRef(g.name), Inline(), g.why) for g in gone),))] if gone else []
+    known = Known()
+    taken: set[str] = set()
+    for group in groups_of(facts, sizes, machine):
+        if group.head not in taken:
+            pieces += _pieces(choice, pipeline, group, known, taken)
+    return _legal(pipeline, pieces, known)
 
 
-def _piece(choice: Choice, group: Group) -> Piece:
+def _pieces(choice: Choice, pipeline: Pipeline, group: Group, known: Known, taken: set[str]) -> list[Piece]:
     head = choice.facts.funcs[group.head]
-    if not head.pure and not head.local:
-        return Piece(group.head, ())
-    return Piece(f"the group of {group.head}", tuple(lines_of(choice, group)))
+    if head.moved:
+        chain = chained(choice, head)
+        found = tuple(tuple(form) for form in forms(choice, pipeline, head, chain, known))
+        taken |= {g.name for g in chain} if found else set()
+        return [Piece(f"the recurrence {head.name}", found)] if found else []
+    reads = [choice.facts.funcs.get(r.source) for r in head.stages[0].reaches]
+    slice_of_steps = not head.ops and not group.members and any(f is not None and f.moved for f in reads)
+    if (not head.pure and not head.local) or slice_of_steps:
+        return []
+    lines = lines_of(choice, group)
+    return [Piece(f"the group of {head.name}", (tuple(lines),))] if lines else []
 
 
-def _legal(pipeline: Pipeline, pieces: Sequence[Piece]) -> Chosen:
+def _legal(pipeline: Pipeline, pieces: Sequence[Piece], known: Known) -> Chosen:
     """Return the lines of as many `pieces` as are legal together, the others being left to the default schedule."""
     kept, refused = list(pieces), list[str]()
-    known = Known()
     while (error := _error(pipeline, kept, known)) is not None:
         low, high = 0, len(kept)  # the pieces before `low` are legal, those before `high` are not
         while high - low > 1:
@@ -80,7 +101,7 @@ def _legal(pipeline: Pipeline, pieces: Sequence[Piece]) -> Chosen:
             found = _error(pipeline, kept[:middle], known)
             low, high, error = (middle, high, error) if found is None else (low, middle, found)
         refused.append(f"{kept[low].name}: {error}")
-        del kept[low]
+        kept[low : low + 1] = kept[low].rest()
     lines = tuple(line for piece in kept for line in piece.lines)
     return Chosen(complete(rewritten(pipeline, lines), lines), tuple(refused))
 

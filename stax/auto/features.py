@@ -94,15 +94,20 @@ class StageFacts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FuncFacts:
-    """A Func with its stages. `pure`: one definition that reads only other Funcs; `local`: each cell by itself."""
+    """A Func with its stages. `pure`: one definition that reads only other Funcs; `local`: each cell by itself.
+
+    `moved` are the dims that a recurrence reads itself elsewhere in.
+    """
 
     func: Func
     stages: tuple[StageFacts, ...]
     pure: bool
     local: bool
+    moved: tuple[str, ...]
     output: bool
     cell_bytes: int
     channels: int | None
+    grouped: bool
     extents: tuple[int | None, ...]
 
     @property
@@ -114,6 +119,12 @@ class FuncFacts:
     def dims(self) -> tuple[str, ...]:
         """Its dims, outermost first."""
         return self.func.dims
+
+    @property
+    def runs_along_rows(self) -> bool:
+        """Whether it is a recurrence along its last dim alone, so that its rows have nothing to do with each other."""
+        plain = not self.func.updates and not self.func.order and self.func.together == 1
+        return plain and not self.grouped and len(self.dims) > 1 and self.moved == self.dims[-1:]
 
     @property
     def ops(self) -> int:
@@ -157,9 +168,11 @@ def facts_of(pipeline: Pipeline) -> ProgramFacts:
             stages,
             pure=own and not f.updates,
             local=own and all(_keeps_cell(f, s) for s in stages[1:]) and not any(s.scatters for s in stages),
+            moved=_moved(f, stages[0]),
             output=f.name in pipeline.outputs,
             cell_bytes=sum(t.size_bytes for t in f.dtypes),
             channels=pixels.get(f.name),
+            grouped=f.name in grouped,
             extents=tuple(_constant(regions, f.name, d) for d in range(len(f.dims))),
         )
     types = {i.name: i.dtype for i in pipeline.inputs} | {t.name: t.dtype for t in pipeline.tables}
@@ -177,6 +190,13 @@ def _constant(regions: Regions, name: str, dim: int) -> int | None:
         return None
     extent = box.hi - box.lo + 1
     return None if extent.terms else extent.const
+
+
+def _moved(f: Func, stage: StageFacts) -> tuple[str, ...]:
+    own = [r.moves for r in stage.reaches if r.source == f.name]
+    return tuple(
+        d for k, d in enumerate(f.dims) if any(m[k].root != d or m[k].scale != 1 or m[k].lo or m[k].hi for m in own)
+    )
 
 
 def _keeps_cell(f: Func, stage: StageFacts) -> bool:

@@ -80,6 +80,7 @@ class Group:
     """The loops of `head`: rows along dim `row`, in strips of `strip`; `members` are its producers, readers first.
 
     `inner` are the dims of the head whose loops stand inside the row, since some member has one value for all of them.
+    A group is `turned` where members run along their rows: then lanes are rows, and the head is written in square tiles.
     """
 
     head: str
@@ -87,6 +88,7 @@ class Group:
     strip: int
     members: tuple[Member, ...] = ()
     inner: tuple[str, ...] = ()
+    turned: bool = False
 
     def member(self, name: str) -> Member | None:
         """Return the member of that name."""
@@ -131,7 +133,7 @@ def lane_of(f: FuncFacts) -> int:
 
 def _joined(f: FuncFacts, group: Group, facts: ProgramFacts, numbers: Numbers, machine: Machine) -> Group | None:
     """Return `group` with `f`, where that pays."""
-    if group.row is None or not f.local or f.func.where is not None or not f.dims:
+    if group.row is None or not (f.local or f.runs_along_rows) or f.func.where is not None or not f.dims:
         return None
     found: tuple[int, Window] | None = None
     for stage, reach in facts.readers[f.name]:
@@ -148,6 +150,8 @@ def _joined(f: FuncFacts, group: Group, facts: ProgramFacts, numbers: Numbers, m
     if found is None:
         return None
     row, window = found
+    if f.runs_along_rows and (row == len(f.dims) - 1 or window.halo or window.scale != 1):
+        return None
     if not _pays(f, window, group, facts, numbers, machine):
         return None
     member = Member(f.name, row, window, Level.STRIP, "")
@@ -211,14 +215,19 @@ def _settled(group: Group, facts: ProgramFacts, numbers: Numbers, machine: Machi
     head = facts.funcs[group.head]
     levels: dict[str, Level] = {}
     members: list[Member] = []
+    turned = any(facts.funcs[m.name].runs_along_rows for m in group.members)
     for m in group.members:
         level, why = _level(m, facts, levels)
+        if turned:
+            level, why = Level.STRIP, "lanes are rows: along a row, each cell needs the one before"
         levels[m.name] = level
         members.append(replace(m, level=level, why=why))
     inner = _inner(head, group, facts)
     assert group.row is not None
     strip = _strip(members, head, group.row, facts, numbers, machine)
-    return replace(group, members=tuple(members), inner=inner, strip=strip)
+    if turned:
+        strip = max(s.lanes for m in members for s in facts.funcs[m.name].stages)
+    return replace(group, members=tuple(members), inner=inner, strip=strip, turned=turned)
 
 
 def _level(m: Member, facts: ProgramFacts, levels: Mapping[str, Level]) -> tuple[Level, str]:

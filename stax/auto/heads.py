@@ -15,6 +15,7 @@ from stax.schedule.directives import (
     ComputeRoot,
     Directive,
     FoldStorage,
+    Layout,
     Line,
     Parallel,
     Reorder,
@@ -22,6 +23,7 @@ from stax.schedule.directives import (
     StageRef,
     Stream,
     Tail,
+    Unroll,
     Vectorize,
 )  # fmt: skip
 
@@ -61,6 +63,8 @@ def _rows(choice: Choice, group: Group, head: FuncFacts) -> list[Line]:
     row = head.dims[group.row]
     outer = [d for d in head.dims[: group.row] if d not in group.inner]
     strip = group.strip
+    if group.turned:
+        return _squares(choice, group, head)
     why = f"strips of {strip} rows on threads" + (f": {_again(choice, group)}" if group.members else "")
     made: list[Directive] = [*(Parallel(d) for d in outer), Parallel(row, strip)]
     if group.inner:
@@ -72,6 +76,39 @@ def _rows(choice: Choice, group: Group, head: FuncFacts) -> list[Line]:
     if _streams(choice, group, head):
         out.append(Line(at, Stream(), "nothing reads the result again, so that it goes past the caches"))
     return out
+
+
+def _squares(choice: Choice, group: Group, head: FuncFacts) -> list[Line]:
+    """Return square tiles of a head whose members have rows as lanes: each is turned as it is read."""
+    assert group.row is not None
+    row, lane, n = head.dims[group.row], head.dims[-1], group.strip
+    between = [d for d in head.dims[group.row + 1 : -1]]
+    made: list[Directive] = [
+        *(Parallel(d) for d in head.dims[: group.row] if d not in group.inner),
+        Split(row, row, f"{row}.in", n),
+        Split(lane, lane, f"{lane}.in", n),
+        Reorder((row, *group.inner, *between, lane, f"{row}.in", f"{lane}.in")),
+        Parallel(row),
+        Unroll(f"{row}.in"),
+        Vectorize(f"{lane}.in"),
+    ]
+    if _streams(choice, group, head):
+        made.append(Stream())
+    return _said(StageRef(head.name), made, f"squares of {n} rows and columns, turned in registers")
+
+
+def _run(f: FuncFacts, member: Member, n: int) -> list[Directive]:
+    """Return the loops of a member that runs along its rows: rows are lanes, and lie side by side."""
+    row, last = f.dims[member.row], f.dims[-1]
+    others = [d for d in f.dims if d not in (row, last)]
+    return [
+        Layout((*others, last, row)),
+        Split(row, row, f"{row}.in", n),
+        Split(last, last, f"{last}.in", n),
+        Reorder((*others, row, last, f"{last}.in", f"{row}.in")),
+        Unroll(f"{last}.in"),
+        Vectorize(f"{row}.in"),
+    ]
 
 
 def _again(choice: Choice, group: Group) -> str:
@@ -133,6 +170,8 @@ def _member(choice: Choice, group: Group, member: Member) -> list[Line]:
             fold = 1 << (needed - 1).bit_length()
             if fold <= MOST_FOLD:
                 out.append(Line(at, FoldStorage(f.dims[member.row], fold)))
+    if f.runs_along_rows:
+        return [*out, *(Line(at, d) for d in _run(f, member, group.strip))]
     single = member.level is not Level.STRIP and member.window.halo == 0
     for stage in range(len(f.stages)):
         nested = inside(choice, f, stage, f.dims[member.row] if single else None)

@@ -12,6 +12,7 @@ of storage are kept where the check accepts them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from stax.algorithm.nodes import Func, Pipeline
 from stax.errors import LegalityError, ScheduleError, UnsupportedError
@@ -68,6 +69,36 @@ def wavefronts(pipeline: Pipeline, name: str, sizes: Sequence[int] | None = None
     first = [*steps, Tile(tiled, outers, inners, chosen), *waves]
     more = [*_lanes(f, inners[-1], chosen[-1]), *_folds(f, plain)]
     return _kept(pipeline, f, [first], more, known)
+
+
+@dataclass(frozen=True, slots=True)
+class Slanted:
+    """Directives after which `loops` may be tiled; `sign` moves tiles of the first against those of the second.
+
+    `folds` are foldings of storage to try.
+    """
+
+    directives: tuple[Directive, ...]
+    loops: tuple[str, ...]
+    sign: int
+    folds: tuple[tuple[Directive, ...], ...]
+
+
+def slanted(pipeline: Pipeline, name: str, known: Known) -> Slanted:
+    """Return the band of the recurrence `name` as directives.
+
+    Raises ScheduleError where no band was found, or only loops that may not be tiled.
+    """
+    plain = check(pipeline, (), None, known)
+    f = plain.pipeline.func(name)
+    made = _band(f, plain)
+    if made.permutable < 2:
+        raise ScheduleError(f"the loops of {name!r} may not be tiled")
+    steps, loops = directives_of(made.rows, f.dims, f.backwards)
+    tiled = loops[: made.permutable]
+    down = [d in f.backwards for d in tiled]
+    folds = tuple(tuple(one) for one in _folds(f, plain))
+    return Slanted(tuple(steps), tiled, -1 if down[0] != down[1] else 1, (*folds, ()))
 
 
 def _band(f: Func, plain: Legal) -> Band:
