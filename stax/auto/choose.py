@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 from stax.algorithm.inline import inline
 from stax.algorithm.nodes import Pipeline
-from stax.auto.features import facts_of
+from stax.auto.features import ProgramFacts, facts_of
 from stax.auto.group import Group, groups_of
 from stax.auto.heads import lines_of
-from stax.auto.inlining import inlined
+from stax.auto.inlining import Inlined, cheap_heads, inlined
 from stax.auto.loops import Choice
 from stax.auto.machine import Machine
+from stax.auto.partial import privatised
 from stax.auto.recur import chained, forms
-from stax.auto.sizes import numbers
+from stax.auto.sizes import Numbers, numbers
 from stax.errors import LegalityError, ScheduleError, UnsupportedError
 from stax.legality.check import check
 from stax.legality.known import Known
@@ -26,6 +27,8 @@ from stax.legality.sequence import in_sequence
 from stax.schedule.default import complete
 from stax.schedule.directives import Inline, Line, StageRef
 from stax.schedule.resolve import rewritten
+
+MOST_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +64,28 @@ def choose(
     With `reassociates`, sums of floats may be taken in another order.
     """
     pipeline = in_sequence(pipeline)
-    first = facts_of(pipeline)
-    gone = inlined(first)
-    smaller = inline(pipeline, frozenset(g.name for g in gone))
-    facts = facts_of(smaller) if gone else first
-    sizes = numbers(smaller, facts.regions, shapes)
+    gone = [*inlined(facts_of(pipeline))]
+    for _ in range(MOST_ROUNDS):
+        facts, sizes, groups = _grouped(pipeline, gone, machine, shapes)
+        gone += cheap_heads(facts, groups, sizes, machine)
+    facts, sizes, groups = _grouped(pipeline, gone, machine, shapes)
     choice = Choice(facts, sizes, machine, reassociates)
     pieces = [Piece("what is inlined", (tuple(Line(StageRef(g.name), Inline(), g.why) for g in gone),))] if gone else []
     known = Known()
     taken: set[str] = set()
-    for group in groups_of(facts, sizes, machine):
+    for group in groups:
         if group.head not in taken:
             pieces += _pieces(choice, pipeline, group, known, taken)
     return _legal(pipeline, pieces, known)
+
+
+def _grouped(
+    pipeline: Pipeline, gone: Sequence[Inlined], machine: Machine, shapes: Mapping[str, Sequence[int]]
+) -> tuple[ProgramFacts, Numbers, tuple[Group, ...]]:
+    """Return what is left without the Funcs that are inlined: its facts, its sizes, its groups."""
+    facts = facts_of(inline(pipeline, frozenset(g.name for g in gone)))
+    sizes = numbers(facts.pipeline, facts.regions, shapes)
+    return facts, sizes, groups_of(facts, sizes, machine)
 
 
 def _pieces(choice: Choice, pipeline: Pipeline, group: Group, known: Known, taken: set[str]) -> list[Piece]:
@@ -85,10 +97,13 @@ def _pieces(choice: Choice, pipeline: Pipeline, group: Group, known: Known, take
         return [Piece(f"the recurrence {head.name}", found)] if found else []
     reads = [choice.facts.funcs.get(r.source) for r in head.stages[0].reaches]
     slice_of_steps = not head.ops and not group.members and any(f is not None and f.moved for f in reads)
-    if (not head.pure and not head.local) or slice_of_steps:
+    scatters = any(s.scatters for s in head.stages)
+    if not (head.pure or head.local or scatters) or slice_of_steps:
         return []
-    lines = lines_of(choice, group)
-    return [Piece(f"the group of {head.name}", (tuple(lines),))] if lines else []
+    lines = [lines_of(choice, group)]
+    apart = None if head.pure else privatised(choice, head)
+    found = tuple(tuple(form) for form in ([apart, *lines] if apart else lines) if form)
+    return [Piece(f"the group of {head.name}", found)] if found else []
 
 
 def _legal(pipeline: Pipeline, pieces: Sequence[Piece], known: Known) -> Chosen:

@@ -71,7 +71,8 @@ class Reduced:
 class StageFacts:
     """A stage: `plain` are the dims it loops over, `domain` its RDom, outermost first. `ops` is the work of a point.
 
-    `joins` says how an update combines values, where it does; `scatters` whether it writes where data say.
+    Positions are divided by `periods`, and compared or clamped along `edges`. `joins` says how an update combines
+    values, where it does; `scatters` whether it writes where data say.
     """
 
     func: str
@@ -84,6 +85,7 @@ class StageFacts:
     joins: Combine | None
     scatters: bool
     periods: Mapping[str, int]
+    edges: frozenset[str]
     where: bool
 
     @property
@@ -230,7 +232,7 @@ def _stage(f: Func, stage: int, found: tuple[Access, ...], algebra: Algebra) -> 
     )
     return StageFacts(
         f.name, stage, plain, domain, operations(roots, {}), lanes_of(f, stage), tuple(reaches),
-        None if update is None else combine(f, update), scatters, _periods(roots, loops, algebra),
+        None if update is None else combine(f, update), scatters, _periods(roots, loops), _edges(roots, loops),
         update is not None and update.where is not None,
     )  # fmt: skip
 
@@ -293,7 +295,24 @@ def _divided(
             return None
 
 
-def _periods(roots: tuple[Expr, ...], loops: frozenset[str], algebra: Algebra) -> dict[str, int]:
+_COMPARES = frozenset({BinaryOp.LT, BinaryOp.LE, BinaryOp.EQ, BinaryOp.NE, BinaryOp.MIN, BinaryOp.MAX})
+
+
+def _edges(roots: tuple[Expr, ...], loops: frozenset[str]) -> frozenset[str]:
+    """Return the loops along which positions are compared or clamped, so that most of a loop has no conditions."""
+    out: set[str] = set()
+    for node in postorder(roots):
+        match node:
+            case Binary(op=op, left=left, right=right) if op in _COMPARES and left.dtype.is_integer:
+                found = postorder((left, right))
+                if not any(isinstance(n, Read) for n in found):
+                    out |= names(found) & loops
+            case _:
+                pass
+    return frozenset(out)
+
+
+def _periods(roots: tuple[Expr, ...], loops: frozenset[str]) -> dict[str, int]:
     """Return by how many steps of a loop positions repeat that are divided by a small constant."""
     out: dict[str, int] = {}
     for node in postorder(roots):

@@ -25,7 +25,7 @@ MOST_AGAIN = Fraction(1, 3)
 STRIP = 32
 MOST_ROWS = 64
 WRITE_AND_READ = 3
-LEAST_ROW = 256
+LEAST_ROW = 64
 MOST_STRIP = 64
 MOST_TWICE = 0.03
 TASK_NS = 20_000.0
@@ -80,7 +80,7 @@ class Group:
     """The loops of `head`: rows along dim `row`, in strips of `strip`; `members` are its producers, readers first.
 
     `inner` are the dims of the head whose loops stand inside the row, since some member has one value for all of them.
-    A group is `turned` where members run along their rows: then lanes are rows, and the head is written in square tiles.
+    A group is `turned` where members run along their rows: lanes are rows then, and the head is written in squares.
     """
 
     head: str
@@ -106,7 +106,7 @@ def groups_of(facts: ProgramFacts, numbers: Numbers, machine: Machine) -> tuple[
         if head is not None and not f.output:
             joined = _joined(f, groups[head], facts, numbers, machine)
         if joined is None:
-            groups[f.name] = Group(f.name, row_of(f, numbers), STRIP)
+            groups[f.name] = Group(f.name, row_of(f, facts, numbers), STRIP)
             home[f.name] = f.name
         else:
             groups[joined.head] = joined
@@ -114,16 +114,40 @@ def groups_of(facts: ProgramFacts, numbers: Numbers, machine: Machine) -> tuple[
     return tuple(_settled(g, facts, numbers, machine) for g in groups.values())
 
 
-def row_of(f: FuncFacts, numbers: Numbers) -> int | None:
-    """Return which dim counts the rows of a head: the innermost that has enough inside; none of a Func with one dim."""
+def row_of(f: FuncFacts, facts: ProgramFacts, numbers: Numbers) -> int | None:
+    """Return which dim counts the rows of a head; none of a Func with one dim.
+
+    It is the innermost that has enough inside, and inside which what it reads keeps a tile of results in registers.
+    """
     if not f.pure:
         return None
-    at = lane_of(f)
+    at = _tiled_along(f, facts)
     points = prod(numbers.extents[f.name][at:])
     while at > 1 and points < LEAST_ROW:
         at -= 1
         points *= numbers.extents[f.name][at]
     return at - 1 if at >= 1 else None
+
+
+def _tiled_along(f: FuncFacts, facts: ProgramFacts) -> int:
+    """Return the dim that counts the rows of register tiles of what `f` reads; its lanes where there are none."""
+    at = lane_of(f)
+    for reach in f.stages[0].reaches:
+        g = facts.funcs.get(reach.source)
+        if g is None or not g.local:
+            continue
+        for stage in g.stages[1:]:
+            reused = reused_dims(stage, g.dims[-1]) if stage.domain and stage.joins is not None else []
+            moved = [reach.moves[g.dims.index(d)].root for d in reused[:1]]
+            inner = [f.dims.index(d) for d in moved if d in f.dims]
+            at = min([at, *(k for k in inner if k >= 1)])
+    return at
+
+
+def reused_dims(stage: StageFacts, lane: str) -> list[str]:
+    """Return the dims but `lane` that some read along the lanes does not depend on, innermost first."""
+    vectors = [r for r in stage.reaches if r.source != stage.func and lane in r.uses]
+    return [d for d in reversed(stage.plain) if d != lane and any(d not in r.uses for r in vectors)]
 
 
 def lane_of(f: FuncFacts) -> int:
@@ -192,11 +216,11 @@ def _pays(f: FuncFacts, window: Window, group: Group, facts: ProgramFacts, numbe
     whole_bytes = cells * f.cell_bytes
     rate = machine.l3_rate if whole_bytes <= machine.l3_bytes // 2 else machine.memory_rate
     saved_ns = WRITE_AND_READ * f.cell_bytes / rate
-    again_ns = float(again) * work_of(f, facts, machine)
+    again_ns = float(again) * work_of(f, machine)
     return again <= MOST_AGAIN and again_ns <= saved_ns
 
 
-def work_of(f: FuncFacts, facts: ProgramFacts, machine: Machine) -> float:
+def work_of(f: FuncFacts, machine: Machine) -> float:
     """Return how long a cell of `f` takes, in ns: its operations in lanes."""
     lanes = machine.lanes(max(4, f.cell_bytes // max(1, len(f.func.dtypes))))
     total = 0.0
@@ -269,7 +293,7 @@ def _strip(
     ):
         f = facts.funcs[name]
         cells = prod(n for d, n in enumerate(numbers.extents[name]) if d != at and (d > at or name != head.name))
-        work = cells * work_of(f, facts, machine)
+        work = cells * work_of(f, machine)
         once, again = once + scale * work, again + halo * work
         if level is Level.STRIP:
             kept += scale * cells * f.cell_bytes

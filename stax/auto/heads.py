@@ -133,7 +133,7 @@ def _inner_lanes(choice: Choice, head: FuncFacts, var: str) -> list[Directive]:
     stage = head.stages[0]
     if lane_of(head) != len(head.dims) - 1:
         return lanes(choice, head, stage, var, ())
-    return in_lanes(choice, head, var, stage.lanes)
+    return in_lanes(choice, head, stage, var, stage.lanes)
 
 
 def _streams(choice: Choice, group: Group, head: FuncFacts) -> bool:
@@ -205,7 +205,9 @@ def _alone(choice: Choice, f: FuncFacts, stage: int) -> list[Line]:
     if nested.directives and facts.plain:
         lane = facts.plain[-1]
         if len(facts.plain) == 1 and not facts.domain:
-            return _said(at, (Parallel(lane, CHUNK), *in_lanes(choice, f, f"{lane}.in", facts.lanes)), nested.why)
+            return _said(
+                at, (Parallel(lane, CHUNK), *in_lanes(choice, f, facts, f"{lane}.in", facts.lanes)), nested.why
+            )
         return _packed(choice, f, facts, _said(at, (*out, Parallel(lane)), nested.why))
     return _said(at, out, nested.why)
 

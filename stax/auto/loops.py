@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from stax.auto.features import FuncFacts, ProgramFacts, Reach, StageFacts
-from stax.auto.group import lane_of
+from stax.auto.group import lane_of, reused_dims
 from stax.auto.machine import Machine
 from stax.auto.sizes import Numbers
+from stax.expr import build
 from stax.schedule.directives import Directive, Reassociate, Reorder, Split, Tail, Unroll, Vectorize
 
 TILE_ROWS = 6
 PARTIALS = 4
 HELD_VECTORS = 4
+MASKED_BYTES = 4
 LIGHT = 40
 
 
@@ -44,6 +47,16 @@ class Choice:
     def extent(self, f: FuncFacts, dim: str) -> int:
         """Return how long a dim of `f` is taken to be."""
         return self.numbers.extents[f.name][f.dims.index(dim)]
+
+    def spans(self, f: FuncFacts, stage: StageFacts) -> list[int]:
+        """Return how many values each variable of an RDom is taken to have."""
+        ranges = f.func.updates[stage.stage - 1].domain if stage.stage else ()
+        return self.numbers.spans([build.sub(r.hi, r.lo) for r in ranges])
+
+    def points(self, f: FuncFacts, stage: StageFacts) -> int:
+        """Return how many points a stage is taken to have."""
+        plain = prod(self.extent(f, d) for d in stage.plain)
+        return plain * prod(self.spans(f, stage))
 
 
 def inside(choice: Choice, f: FuncFacts, stage: int, still: str | None = None) -> Nested:
@@ -84,14 +97,18 @@ def lanes(
             Vectorize(lane, n),
             Reorder((lane, *domain, step, f"{lane}.in")),
         ]
-    out = [*in_lanes(choice, f, lane, n * vectors)]
+    out = [*in_lanes(choice, f, stage, lane, n * vectors)]
     return [*out, Reorder((lane, *domain, f"{lane}.in"))] if domain else out
 
 
-def in_lanes(choice: Choice, f: FuncFacts, var: str, n: int) -> list[Directive]:
-    """Return `n` lanes of `var`, the last ones masked where masks cost nothing."""
+def in_lanes(choice: Choice, f: FuncFacts, stage: StageFacts, var: str, n: int) -> list[Directive]:
+    """Return `n` lanes of `var`.
+
+    Lanes that are left over are masked, unless masks cost something, or most of the loop is free of conditions that its
+    ends have: then the loop is cut.
+    """
     smallest = min((t.size_bytes for t in f.func.dtypes), default=8)
-    if smallest < choice.machine.masks_bytes:
+    if smallest < max(MASKED_BYTES, choice.machine.masks_bytes) or stage.edges:
         return [Vectorize(var, n)]
     inner = f"{var}.in"
     return [Split(var, var, inner, n, Tail.PREDICATE), Vectorize(inner)]
@@ -162,12 +179,6 @@ def _tile_size(choice: Choice, f: FuncFacts, row: str, lane: str, width: int) ->
 
 def _fixed(f: FuncFacts, dim: str) -> bool:
     return f.extents[f.dims.index(dim)] is not None
-
-
-def reused_dims(stage: StageFacts, lane: str) -> list[str]:
-    """Return the dims but `lane` that some read along the lanes does not depend on, innermost first."""
-    vectors = [r for r in stage.reaches if r.source != stage.func and lane in r.uses]
-    return [d for d in reversed(stage.plain) if d != lane and any(d not in r.uses for r in vectors)]
 
 
 def _along_domain(others: Sequence[Reach], stage: StageFacts) -> bool:

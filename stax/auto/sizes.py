@@ -39,6 +39,10 @@ class Numbers:
     scalars: Mapping[str, float]
     given: bool
 
+    def spans(self, exprs: Sequence[Expr]) -> list[int]:
+        """Return how many values ranges have, those that depend on other loops taken to have `STEPS`."""
+        return [max(1, STEPS if n is None else n) for n in (_value(e, self.sizes, self.scalars) for e in exprs)]
+
     def values(self, exprs: Sequence[Expr], at: Mapping[str, int]) -> list[int]:
         """Return what `exprs` are, where the loop variables `at` stand."""
         return _values(exprs, self.sizes, self.scalars, at)
