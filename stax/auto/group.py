@@ -134,7 +134,7 @@ def _tiled_along(f: FuncFacts, facts: ProgramFacts) -> int:
     at = lane_of(f)
     for reach in f.stages[0].reaches:
         g = facts.funcs.get(reach.source)
-        if g is None or not g.local:
+        if g is None or not g.local or not g.dims:
             continue
         for stage in g.stages[1:]:
             reused = reused_dims(stage, g.dims[-1]) if stage.domain and stage.joins is not None else []

@@ -119,3 +119,41 @@ def test_the_text_is_the_same_under_any_hash_seed() -> None:
         for seed in ("0", "1", "2")
     }  # fmt: skip
     assert len(said) == 1
+
+
+def test_recurrences_run_in_columns_and_in_rows_as_lanes() -> None:
+    """Down a picture, columns are lanes; along its rows, rows are."""
+    a = sx.Input("a", sx.float32, 2)
+    h, w = a.shape
+    down, right, f = (sx.Func(name, shape=(h, w)) for name in ("down", "right", "f"))
+    down[0, x] = a[0, x]
+    down[y, x] = 0.5 * down[y - 1, x] + a[y, x]
+    right[y, 0] = down[y, 0]
+    right[y, x] = 0.5 * right[y, x - 1] + down[y, x]
+    f[y, x] = right[y, x]
+    lines = text(f)
+    assert 's["down"].compute_root().split("x", "x", "x.in", 64, tail="predicate").reorder("x", "y", "x.in")' in lines
+    assert 's["right"].compute_at(s["f"], "y").layout(("x", "y"))' in lines
+    given = np.random.default_rng(3).standard_normal((50, 83)).astype(np.float32)
+    s = sx.Schedule.parse(str(Schedule.of(f, choose(freeze(f), NARROW, {}).lines)), f)
+    wanted = sx.compile(f, strict_native=True)(given)
+    np.testing.assert_array_equal(sx.compile(f, s, strict_native=True)(given), wanted)
+
+
+def test_a_histogram_is_counted_in_parts() -> None:
+    a, i = sx.Input("a", sx.uint8, 2), sx.Var("i")
+    r, f = sx.RDom("r", y=a.shape[0], x=a.shape[1]), sx.Func("f", dtype=sx.int32, shape=(256,))
+    f[i] = 0
+    f[a[r.y, r.x]] += 1
+    assert ".rfactor(" in text(f)
+    given = np.random.default_rng(4).integers(0, 256, (300, 70), dtype=np.uint8)
+    got = sx.compile(f, sx.auto_schedule(f), strict_native=True)(given)
+    np.testing.assert_array_equal(got, np.bincount(given.ravel(), minlength=256))
+
+
+def test_lanes_are_cut_where_positions_are_clamped() -> None:
+    """A masked tail would keep the conditions of the edges in every iteration."""
+    a = sx.Input("a", sx.float32, 2)
+    p, f = sx.pad(a, "edge"), sx.Func("f", shape=a.shape)
+    f[y, x] = p[y, x - 1] + p[y, x] + p[y, x + 1]
+    assert "predicate" not in text(f)
