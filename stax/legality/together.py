@@ -119,7 +119,8 @@ def _one_after_another(pipeline: Pipeline, shared: Sequence[Together], spans: Ma
     if stuck:
         pairs = [f"`{one.host.func}` and `{one.guests[0][0].func}`" for one in stuck]
         raise LegalityError(
-            f"{pairs[0]} cannot share loops: they need what {pairs[-1]} compute in loops they share, and those need them",
+            f"{pairs[0]} cannot share loops: they need what {pairs[-1]} compute in loops they share, "
+            "and those need them",
             [(spans[one.guests[0][0].func], "shared here") for one in stuck],
             hint="let one of them have loops of its own",
         )

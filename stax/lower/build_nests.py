@@ -238,6 +238,7 @@ class _Builder:
         mine = {ref.func: ref.stage for ref in (shared.host, *(at for at, _ in shared.guests))}
         out: list[Stmt] = []
         for f in unit:
+            out += self._zeros(f)
             for stage in range(mine[f.name]):
                 out += self._specialized(StageRef(f.name, stage), self._nest(StageRef(f.name, stage), 0))
         loops = joined(shared, self.legal, self._inside)

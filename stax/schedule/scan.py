@@ -94,7 +94,7 @@ class Scan:
         return frozenset(at for at, n in enumerate(self._loops) if form.factor(n))
 
     def in_order(self, root: str) -> bool:
-        """Return whether the loops of `root` are seen to run its values in order: where all are split and none skewed."""
+        """Return whether the loops of `root` are seen to run its values in order: all are split, none skewed."""
         form, most = self._forms_of[root], 0
         for n in (self._loops[at] for at in sorted(self.leaves(root), reverse=True)):
             if most is None or form.factor(n) <= most:

@@ -26,7 +26,6 @@ from stax.errors import (
     LegalityError,
     ScheduleError,
     SymbolicValueError,
-    UnsupportedError,
 )
 from stax.lang.freeze import freeze
 from tests.oracle import oracle
@@ -654,10 +653,3 @@ def test_70_one_compiled_callable_8_python_threads_different_arguments() -> None
         worker.join(60)
     assert not any(worker.is_alive() for worker in workers)
     assert errors == []
-
-
-def test_76_and_79_a_gpu_target_is_refused_by_name() -> None:
-    f = sx.Func("f")
-    f[y, x] = x + 3 * (y % 1000)
-    with pytest.raises(UnsupportedError, match="there is no target 'cuda' yet"):
-        sx.compile(f, target="cuda")  # type: ignore[arg-type]

@@ -100,3 +100,18 @@ def test_pairs_that_share_loops_do_not_wait_for_each_other():
     s[c].compute_with(b, x)
     with pytest.raises(sx.errors.LegalityError, match="they need what `b` and `c` compute in loops they share"):
         sx.check(f, s)
+
+
+def test_cells_outside_the_domain_of_an_output_that_shares_loops_are_0():
+    """Seed 594 of the differential test."""
+    (y, x), a = sx.vars("y x"), sx.Input("a", sx.float32, 2)
+    w, g = sx.Func("w", shape=a.shape, where=lambda y, x: x <= y), sx.Func("g", shape=a.shape)
+    w[y, x] = a[y, x] + 1
+    g[y, x] = a[y, x] * 2
+    s = sx.Schedule((w, g))
+    s[w].compute_root()
+    s[g].compute_root()
+    s[w].compute_with(g, y)
+    given, out = np.ones((7, 7), np.float32), np.full((7, 7), np.nan, np.float32)
+    got, _ = sx.compile((w, g), s)(given, out=(out, np.empty((7, 7), np.float32)))
+    assert (got == np.tril(given + 1)).all()
