@@ -58,8 +58,8 @@ def everywhere(f: sx.Func, **given: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
     kernel = sx.compile(f, strict_native=True)
     found = kernel(**given)
     assert same(found, wanted), (found, wanted)
-    program = kernel.build.program
-    assert program is not None
+    assert kernel.build.program is not None
+    program = kernel.build.program()
     out = np.zeros_like(wanted)
     arrays = {**given, f.name: out}
     sizes = {(name, d): n for name, array in arrays.items() for d, n in enumerate(array.shape)}

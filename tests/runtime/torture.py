@@ -29,11 +29,11 @@ from stax.backends.llvm import build, optimize
 folder, log, start, count = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
 plain = optimize.compile_text
 
-def noted(text, target):
+def noted(text, target, *options):
     if log:
         with open(log, "a") as file:
             file.write(f"{os.getpid()} {hash(text)}\\n")
-    return plain(text, target)
+    return plain(text, target, *options)
 
 build.compile_text = noted
 time.sleep(max(0.0, start - time.time()))
