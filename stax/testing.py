@@ -10,8 +10,7 @@ import numpy as np
 from stax.algorithm.interpret import interpret as _interpret
 from stax.bounds.infer import infer
 from stax.errors import ArgumentError
-from stax.expr.evaluate import evaluate
-from stax.expr.nodes import Expr, Param, Size
+from stax.expr.evaluate import evaluate_sizes
 from stax.expr.watch import Watch
 from stax.lang.freeze import freeze
 
@@ -41,15 +40,6 @@ def meaning(
     scalars = {s.name: arguments.get(s.name, s.default) for s in pipeline.scalars}
     sizes: dict[tuple[str, int], int] = {(n, d): k for n, a in arrays.items() for d, k in enumerate(a.shape)}
 
-    def leaf(node: Expr) -> Any:
-        match node:
-            case Size(array=array, dim=dim):
-                return np.asarray(sizes[array, dim], np.int64)
-            case Param(name=name):
-                return np.asarray(scalars[name]).astype(node.dtype.dtype)
-            case _:
-                raise AssertionError(f"a box depends on {node}")
-
     single = not isinstance(outputs, tuple)
     given: tuple[Any, ...] | None = None if shape is None else ((shape,) if single else tuple(shape))
     for k, name in enumerate(pipeline.outputs):
@@ -57,13 +47,14 @@ def meaning(
             if given is not None:
                 sizes[name, d] = int(given[k][d])
             elif inferred is not None:
-                sizes[name, d] = int(next(iter(evaluate([inferred], leaf))))
+                sizes[name, d] = evaluate_sizes([inferred], sizes, scalars)[0]
             else:
                 raise ArgumentError(f"nothing says how far `{name}` extends in dimension {d}", hint="give shape=")
     algebra, boxes = regions.context.algebra, {}
     for name, box in regions.boxes.items():
-        ends = evaluate([algebra.expr(end) for side in box for end in (side.lo, side.hi)], leaf)  # pyright: ignore
-        boxes[name] = tuple((int(ends[2 * d]), int(ends[2 * d + 1])) for d in range(len(box)))
+        ends = [algebra.expr(end) for side in box for end in (side.first, side.last)]
+        found = evaluate_sizes(ends, sizes, scalars)
+        boxes[name] = tuple(zip(found[::2], found[1::2], strict=True))
     found = _interpret(pipeline, arrays, scalars, boxes, sizes, watch)  # pyright: ignore
     results = [parts[0] if len(parts) == 1 else parts for parts in (found[name] for name in pipeline.outputs)]
     return results[0] if single else tuple(results)

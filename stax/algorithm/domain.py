@@ -25,12 +25,17 @@ def within(f: Func, where: Expr) -> Func:
 
 
 def _update(f: Func, u: Update, where: Expr) -> Update:
-    plain = {d for d, i in zip(f.dims, u.index, strict=True) if isinstance(i, Var) and i.name == d}
+    plain = set(plain_dims(f, u))
     cond = u.where
     for part in conjuncts(where):
         if names((part,)) <= plain:
             cond = part if cond is None else build.both(part, cond)
     return replace(u, where=cond)
+
+
+def plain_dims(f: Func, update: Update) -> tuple[str, ...]:
+    """Return the dims that an update leaves in their place."""
+    return tuple(d for d, i in zip(f.dims, update.index, strict=True) if isinstance(i, Var) and i.name == d)
 
 
 def conjuncts(cond: Expr) -> list[Expr]:

@@ -98,7 +98,7 @@ def _call(
     check.declared()
     check.limits()
     check.small()
-    _same_shapes(f, messages, check, signature)
+    _same_shapes(f, check, signature)
     full, none = f.label("some"), f.label("none")
     f.act(f"br i1 {check.empty()}, label %{none}, label %{full}")
     f.tail += [f"{none}:", "  ret i32 0"]
@@ -119,7 +119,7 @@ def _call(
     module.functions.append(_function(f, f"define i32 @{face.name}({', '.join(heads)})"))
 
 
-def _same_shapes(f: Function, messages: Messages, check: Checked, signature: Signature) -> None:
+def _same_shapes(f: Function, check: Checked, signature: Signature) -> None:
     """Need one shape of the parts of an output."""
     for one in signature.outputs:
         for buffer in one.buffers:

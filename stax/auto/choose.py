@@ -65,10 +65,13 @@ def choose(
     """
     pipeline = in_sequence(pipeline)
     gone = [*inlined(facts_of(pipeline))]
-    for _ in range(MOST_ROUNDS):
-        facts, sizes, groups = _grouped(pipeline, gone, machine, shapes)
-        gone += cheap_heads(facts, groups, sizes, machine)
     facts, sizes, groups = _grouped(pipeline, gone, machine, shapes)
+    for _ in range(MOST_ROUNDS):
+        more = cheap_heads(facts, groups, sizes, machine)
+        if not more:
+            break
+        gone += more
+        facts, sizes, groups = _grouped(pipeline, gone, machine, shapes)
     choice = Choice(facts, sizes, machine, reassociates)
     pieces = [Piece("what is inlined", (tuple(Line(StageRef(g.name), Inline(), g.why) for g in gone),))] if gone else []
     known = Known()

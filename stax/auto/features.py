@@ -6,18 +6,18 @@ data or on several loops, it may be anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from stax.algorithm.combine import Combine, combine
+from stax.algorithm.domain import plain_dims
 from stax.algorithm.nodes import Func, Pipeline, Update
 from stax.bounds.accesses import Access
 from stax.bounds.infer import Regions, infer
 from stax.dtypes import DType
-from stax.expr import build
 from stax.expr.affine import Affine, Algebra
-from stax.expr.nodes import Binary, BinaryOp, Const, Expr, Read, Var
+from stax.expr.nodes import COMPARES, Binary, BinaryOp, Const, Expr, Read, Var
 from stax.expr.walk import names, postorder, reads
 from stax.schedule.channels import channels
 from stax.schedule.default import lanes_of, operations
@@ -213,7 +213,7 @@ def _keeps_cell(f: Func, stage: StageFacts) -> bool:
 
 def _stage(f: Func, stage: int, found: tuple[Access, ...], algebra: Algebra) -> StageFacts:
     update = f.updates[stage - 1] if stage else None
-    plain = f.dims if update is None else _plain(f, update)
+    plain = f.dims if update is None else plain_dims(f, update)
     domain = () if update is None else _domain(f, update, algebra)
     spans = {r.name: r.extent for r in domain}
     lows = {} if update is None else {r.name: algebra.of(r.lo) for r in update.domain}
@@ -235,10 +235,6 @@ def _stage(f: Func, stage: int, found: tuple[Access, ...], algebra: Algebra) -> 
         None if update is None else combine(f, update), scatters, _periods(roots, loops), _edges(roots, loops),
         update is not None and update.where is not None,
     )  # fmt: skip
-
-
-def _plain(f: Func, update: Update) -> tuple[str, ...]:
-    return tuple(d for d, i in zip(f.dims, update.index, strict=True) if isinstance(i, Var) and i.name == d)
 
 
 def _domain(f: Func, update: Update, algebra: Algebra) -> tuple[Reduced, ...]:
@@ -295,7 +291,7 @@ def _divided(
             return None
 
 
-_COMPARES = frozenset({BinaryOp.LT, BinaryOp.LE, BinaryOp.EQ, BinaryOp.NE, BinaryOp.MIN, BinaryOp.MAX})
+_DECIDING = COMPARES | {BinaryOp.MIN, BinaryOp.MAX}
 
 
 def _edges(roots: tuple[Expr, ...], loops: frozenset[str]) -> frozenset[str]:
@@ -303,7 +299,7 @@ def _edges(roots: tuple[Expr, ...], loops: frozenset[str]) -> frozenset[str]:
     out: set[str] = set()
     for node in postorder(roots):
         match node:
-            case Binary(op=op, left=left, right=right) if op in _COMPARES and left.dtype.is_integer:
+            case Binary(op=op, left=left, right=right) if op in _DECIDING and left.dtype.is_integer:
                 found = postorder((left, right))
                 if not any(isinstance(n, Read) for n in found):
                     out |= names(found) & loops
@@ -327,14 +323,3 @@ def _periods(roots: tuple[Expr, ...], loops: frozenset[str]) -> dict[str, int]:
             case _:
                 pass
     return out
-
-
-def stages_of(facts: ProgramFacts) -> Iterator[StageFacts]:
-    """Yield all stages, producers first."""
-    for f in facts.funcs.values():
-        yield from f.stages
-
-
-def constant(expr: Expr | None) -> int | None:
-    """Return the number that `expr` is, or None."""
-    return None if expr is None else build.integer(expr)

@@ -42,7 +42,7 @@ def lines_of(choice: Choice, group: Group) -> list[Line]:
     if head.pure and group.row is not None:
         out += _rows(choice, group, head)
     elif head.pure:
-        out += _chunks(choice, head)
+        out += [Line(StageRef(head.name), d) for d in _chunks(choice, head)]
     else:
         for stage in range(len(head.stages)):
             out += _alone(choice, head, stage)
@@ -120,15 +120,6 @@ def _number(n: Fraction) -> str:
     return str(n.numerator) if n.denominator == 1 else f"{float(n):g}"
 
 
-def _chunks(choice: Choice, head: FuncFacts) -> list[Line]:
-    if not head.dims:
-        return []
-    at = StageRef(head.name)
-    lane = head.dims[lane_of(head)]
-    made: list[Directive] = [Parallel(lane, CHUNK), *_inner_lanes(choice, head, f"{lane}.in")]
-    return [Line(at, d) for d in made]
-
-
 def _inner_lanes(choice: Choice, head: FuncFacts, var: str) -> list[Directive]:
     stage = head.stages[0]
     if lane_of(head) != len(head.dims) - 1:
@@ -190,10 +181,8 @@ def _alone(choice: Choice, f: FuncFacts, stage: int) -> list[Line]:
     outer = nested.outer
     out = list(nested.directives)
     if stage == 0:
-        if not f.dims:
-            return []
         if not outer:
-            return [Line(at, d) for d in _chunks_of(choice, f)]
+            return [Line(at, d) for d in _chunks(choice, f)]
         row = outer[-1]
         return [Line(at, d) for d in (*(Parallel(d) for d in outer[:-1]), Parallel(row, 32), *out)]
     facts = f.stages[stage]
@@ -212,7 +201,9 @@ def _alone(choice: Choice, f: FuncFacts, stage: int) -> list[Line]:
     return _said(at, out, nested.why)
 
 
-def _chunks_of(choice: Choice, f: FuncFacts) -> list[Directive]:
+def _chunks(choice: Choice, f: FuncFacts) -> list[Directive]:
+    if not f.dims:
+        return []
     lane = f.dims[lane_of(f)]
     return [Parallel(lane, CHUNK), *_inner_lanes(choice, f, f"{lane}.in")]
 

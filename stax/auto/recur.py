@@ -21,7 +21,6 @@ from stax.schedule.directives import (
     ComputeAt,
     ComputeRoot,
     Directive,
-    FoldStorage,
     Line,
     Parallel,
     Reorder,
@@ -57,7 +56,7 @@ def forms(
         yield from _rows_of_steps(choice, f, slant)
         yield from _rows_in_step(f, slant)
     try:
-        lines = wavefronts(pipeline, f.name)
+        lines = wavefronts(pipeline, f.name, known=known)
     except (LegalityError, ScheduleError, UnsupportedError):
         return
     yield [
@@ -156,6 +155,3 @@ def _rows_in_step(f: FuncFacts, slant: Slanted) -> Iterator[list[Line]]:
                 *fold,
             ]
             yield [Line(StageRef(f.name), d, "" if k else why) for k, d in enumerate(made)]
-
-
-__all__ = ["FoldStorage", "chained", "forms"]

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from stax.algorithm.nodes import Pipeline
 from stax.bounds.infer import Regions
-from stax.expr.evaluate import evaluate
-from stax.expr.nodes import Expr, Local, Param, Size
+from stax.expr.evaluate import evaluate_sizes
+from stax.expr.nodes import Expr
 
 USUAL: Mapping[int, tuple[int, ...]] = {
     0: (),
@@ -45,7 +42,7 @@ class Numbers:
 
     def values(self, exprs: Sequence[Expr], at: Mapping[str, int]) -> list[int]:
         """Return what `exprs` are, where the loop variables `at` stand."""
-        return _values(exprs, self.sizes, self.scalars, at)
+        return evaluate_sizes(exprs, self.sizes, self.scalars, at)
 
 
 def numbers(pipeline: Pipeline, regions: Regions, shapes: Mapping[str, Sequence[int]]) -> Numbers:
@@ -75,7 +72,7 @@ def numbers(pipeline: Pipeline, regions: Regions, shapes: Mapping[str, Sequence[
         spans = [
             algebra.expr(i.last - i.first + 1) for i in regions.boxes[f.name] if i.lo is not None and i.hi is not None
         ]
-        found = _values(spans, sizes, scalars, {}) if len(spans) == len(f.dims) else _usual(len(f.dims))
+        found = evaluate_sizes(spans, sizes, scalars) if len(spans) == len(f.dims) else _usual(len(f.dims))
         extents[f.name] = tuple(max(1, int(n)) for n in found)
     arrays = {i.name: tuple(sizes[i.name, d] for d in range(len(i.dims))) for i in pipeline.inputs}
     arrays |= {t.name: t.array.shape for t in pipeline.tables}
@@ -88,23 +85,6 @@ def _usual(rank: int) -> tuple[int, ...]:
 
 def _value(expr: Expr, sizes: Mapping[tuple[str, int], int], scalars: Mapping[str, float]) -> int | None:
     try:
-        return _values([expr], sizes, scalars, {})[0]
+        return evaluate_sizes([expr], sizes, scalars)[0]
     except KeyError:
         return None
-
-
-def _values(
-    exprs: Sequence[Expr], sizes: Mapping[tuple[str, int], int], scalars: Mapping[str, float], at: Mapping[str, int]
-) -> list[int]:
-    def leaf(node: Expr) -> Any:
-        match node:
-            case Size(array=array, dim=dim):
-                return np.asarray(sizes[array, dim], np.int64)
-            case Param(name=name):
-                return np.asarray(scalars[name]).astype(node.dtype.dtype)
-            case Local(name=name):
-                return np.asarray(at[name], np.int64)
-            case _:
-                raise KeyError(node.__class__.__name__)
-
-    return [int(np.asarray(v).reshape(-1)[0]) for v in evaluate(exprs, leaf)] if exprs else []

@@ -39,14 +39,16 @@ SIZES = {1: (256,), 2: (64, 64), 3: (8, 32, 128)}
 MOST_MORE = 2
 
 
-def wavefronts(pipeline: Pipeline, name: str, sizes: Sequence[int] | None = None) -> tuple[Line, ...]:
+def wavefronts(
+    pipeline: Pipeline, name: str, sizes: Sequence[int] | None = None, known: Known | None = None
+) -> tuple[Line, ...]:
     """Return lines that run the recurrence `name` in tiles of `sizes`, one for each row of its band.
 
     A Func that steps together with others keeps those steps: its other dims are parallel where they may be.
     Raises ScheduleError where the Func is no recurrence, or no band was found.
     """
     pipeline = in_sequence(pipeline)
-    known = Known()
+    known = known or Known()
     plain = check(pipeline, (), None, known)
     f = next((g for g in plain.pipeline.funcs if g.name == name), None)
     found = () if f is None else plain.regions.context.accesses[name][0]

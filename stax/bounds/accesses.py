@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from stax.algorithm.domain import conjuncts
+from stax.algorithm.domain import conjuncts, plain_dims
 from stax.algorithm.nodes import Func, Update
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra
@@ -69,10 +69,7 @@ def domain_facts(f: Func, stage: int, algebra: Algebra) -> list[Fact]:
     """Return what holds of the plain dims of a stage by the domain of its Func, in an order that is always the same."""
     if f.where is None:
         return []
-    plain = set(f.dims)
-    if stage:
-        index = f.updates[stage - 1].index
-        plain = {d for d, i in zip(f.dims, index, strict=True) if isinstance(i, Var) and i.name == d}
+    plain = set(plain_dims(f, f.updates[stage - 1]) if stage else f.dims)
     found = [
         fact
         for part in conjuncts(f.where)

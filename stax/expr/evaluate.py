@@ -15,8 +15,9 @@ What NumPy leaves open or does otherwise is fixed here (LANGUAGE 1.4, 1.5, 1.8),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
@@ -36,7 +37,9 @@ from stax.expr.nodes import (
     Expr,
     Fn,
     Local,
+    Param,
     Select,
+    Size,
     Unary,
     UnaryOp,
 )  # fmt: skip
@@ -44,6 +47,31 @@ from stax.expr.walk import children, postorder
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Pure: TypeAlias = Unary | Binary | Select | Cast | Bitcast | Call
+
+
+def evaluate_sizes(
+    exprs: Iterable[Expr], sizes: Mapping[tuple[str, int], int], scalars: Mapping[str, Any],
+    at: Mapping[str, int] = MappingProxyType({}),
+) -> list[int]:  # fmt: skip
+    """Return what `exprs` are where Sizes, Params and Locals have these values; KeyError where they use anything else.
+
+    >>> from stax.expr import build, nodes
+    >>> evaluate_sizes([build.add(Size(nodes.INDEX, "a", 0), 1)], {("a", 0): 7}, {})
+    [8]
+    """
+
+    def leaf(node: Expr) -> Array:
+        match node:
+            case Size(array=array, dim=dim):
+                return np.asarray(sizes[array, dim], np.int64)
+            case Param(name=name):
+                return np.asarray(scalars[name]).astype(node.dtype.dtype)
+            case Local(name=name):
+                return np.asarray(at[name], np.int64)
+            case _:
+                raise KeyError(f"{type(node).__name__} is no size")
+
+    return [int(value.reshape(-1)[0]) for value in map(np.asarray, evaluate(exprs, leaf))]
 
 
 def evaluate(roots: Iterable[Expr], leaf: Callable[[Expr], Array]) -> tuple[Array, ...]:

@@ -176,7 +176,7 @@ class _Check:
                 self._take(f, before)
                 continue
             demands = len(self.lanes)
-            self._judge(f, place, f.name not in grouped)
+            self._judge_anew(f, place, f.name not in grouped)
             if by is not None and len(self.lanes) == demands:
                 self.judged[f.name] = self._found(f)
                 self.known.judge(by, self.judged[f.name])
@@ -199,7 +199,7 @@ class _Check:
             self._fetches(), shared,
         )  # fmt: skip
 
-    def _judge(self, f: Func, place: AtRoot | At | Inline, alone: bool) -> None:
+    def _judge_anew(self, f: Func, place: AtRoot | At | Inline, alone: bool) -> None:
         with self.proofs.noted("region", f.name):
             self._place(f, place)
         for stage in range(len(f.updates) + 1):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stax.loops.launches import Hints
 from stax.schedule.directives import MatrixUnit, StageRef, Stages, Swizzle, Warps
 from stax.schedule.legal import Legal
@@ -16,13 +18,13 @@ def hints(legal: Legal) -> dict[str, Hints]:
             for said in nest.permits:
                 match said:
                     case Warps(n=n):
-                        now = Hints(n, now.stages, now.swizzle, now.precision)
+                        now = replace(now, warps=n)
                     case Stages(n=n):
-                        now = Hints(now.warps, n, now.swizzle, now.precision)
+                        now = replace(now, stages=n)
                     case Swizzle(n=n):
-                        now = Hints(now.warps, now.stages, n, now.precision)
+                        now = replace(now, swizzle=n)
                     case MatrixUnit(precision=precision):
-                        now = Hints(now.warps, now.stages, now.swizzle, precision)
+                        now = replace(now, precision=precision)
                     case _:
                         pass
             found[root] = both(found.get(root, Hints()), now)

@@ -8,8 +8,7 @@ before                                     after
     f[x] = b[x] / m[0]
 
 Scratch outside of parallel loops stays, as several kernels may use it. So does what is used in any other way: all its
-stores
-stand in the block that allocates it, all accesses are at the same index, along the same axes.
+stores stand in the block that allocates it, all accesses are at the same index, along the same axes.
 
 Needs: values have axes, accumulators are carried (`carry_accumulators`), lanes share axes (`share_axes`).
 Gives: the same meaning without the scratch that could be kept so; lanes that nobody stored are undefined as before.

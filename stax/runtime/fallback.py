@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,8 +24,7 @@ from stax.errors import (
     UnsupportedError,
     UserError,
 )
-from stax.expr.evaluate import evaluate
-from stax.expr.nodes import Expr, Param, Size
+from stax.expr.evaluate import evaluate_sizes
 from stax.loops.interpret import interpret
 from stax.loops.nodes import Program
 from stax.runtime.arguments import Bound
@@ -38,7 +37,7 @@ def interpreted(program: Program) -> Runner:
     """Return a runner that interprets `program`."""
 
     def run(bound: Bound, threads: int) -> Callable[[], None]:
-        sizes = {(name, dim): extent for name, shape in bound.sizes.items() for dim, extent in enumerate(shape)}
+        sizes = _sizes(bound)
         return lambda: interpret(program, bound.arrays, bound.scalars, sizes)
 
     return run
@@ -51,19 +50,10 @@ def meant(pipeline: Pipeline, regions: Regions, over: Mapping[str, str]) -> Runn
     ends = [regions.context.algebra.expr(end) for end in sides]
 
     def run(bound: Bound, threads: int) -> Callable[[], None]:
-        sizes = {(name, dim): extent for name, shape in bound.sizes.items() for dim, extent in enumerate(shape)}
-
-        def leaf(node: Expr) -> Any:
-            match node:
-                case Size(array=array, dim=dim):
-                    return np.asarray(sizes[array, dim], np.int64)
-                case Param(name=name):
-                    return np.asarray(bound.scalars[name]).astype(node.dtype.dtype)
-                case _:
-                    raise AssertionError(f"a box depends on {node}")
+        sizes = _sizes(bound)
 
         def work() -> None:
-            values = iter(int(v) for v in evaluate(ends, leaf))
+            values = iter(evaluate_sizes(ends, sizes, bound.scalars))
             boxes = {name: tuple((next(values), next(values)) for _ in regions.boxes[name]) for name in names}
             arrays = {i.name: bound.arrays[over.get(i.name, i.name)] for i in pipeline.inputs}
             found = algorithm.interpret(pipeline, arrays, bound.scalars, boxes, sizes)
@@ -75,6 +65,10 @@ def meant(pipeline: Pipeline, regions: Regions, over: Mapping[str, str]) -> Runn
         return work
 
     return run
+
+
+def _sizes(bound: Bound) -> dict[tuple[str, int], int]:
+    return {(name, dim): extent for name, shape in bound.sizes.items() for dim, extent in enumerate(shape)}
 
 
 def failure(error: Exception) -> BackendError:

@@ -121,6 +121,8 @@ class _Loaded:
         found = self._on.get(gpu.device)
         if found is None:
             with self._lock:
+                if gpu.device in self._on:
+                    return self._on[gpu.device]
                 codes = compile_all(self._sources, cuda.capability(gpu.device), self._store)
                 functions = [cuda.load(b.code, b.name, b.threads, b.shared, gpu.device) for b in codes]
                 found = functions, {name: gpu.held(array) for name, array in self._tables.items()}

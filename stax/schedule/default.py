@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from stax.algorithm.domain import plain_dims
 from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access, accesses, at_data, kept_inside
 from stax.dtypes import int64 as _INT
@@ -54,13 +56,26 @@ _PLAIN = frozenset({Fn.FMA, Fn.FLOOR, Fn.CEIL, Fn.TRUNC, Fn.RINT, Fn.ISNAN, Fn.C
 def complete(pipeline: Pipeline, lines: Iterable[Line]) -> tuple[Line, ...]:
     """Return `lines` with a choice for every Func they do not name."""
     said = tuple(lines)
-    return (*said, *Default(pipeline, *unnamed(pipeline, said)).lines())
+    return (*said, *Default(pipeline, unnamed(pipeline, said)).lines())
 
 
-def unnamed(
-    pipeline: Pipeline, said: tuple[Line, ...]
-) -> tuple[set[str], list[tuple[str, str]], set[str], set[str], set[str]]:
-    """Return what `lines` leave to a default schedule: the Funcs named, loops where others are placed, and more."""
+@dataclass(frozen=True, slots=True)
+class Unnamed:
+    """What lines leave to a default schedule.
+
+    `named` Funcs have their lines; in loops of `hosts` others are placed, and those of `serial` stay in order; `copies`
+    are Funcs that lines make; the storage of `whole` ones is not cut.
+    """
+
+    named: set[str]
+    hosts: list[tuple[str, str]]
+    serial: set[str]
+    copies: set[str]
+    whole: set[str]
+
+
+def unnamed(pipeline: Pipeline, said: tuple[Line, ...]) -> Unnamed:
+    """Return what `said` leaves to a default schedule."""
     named = {line.at.func for line in said if not isinstance(line.directive, FoldStorage | Overwrite)}
     over = {line.at.func: line.directive.target for line in said if isinstance(line.directive, Overwrite)}
     named |= {f.name for f in pipeline.funcs if f.name in over and _reads_around(f, over[f.name])}
@@ -69,7 +84,7 @@ def unnamed(
     serial = {c for c, _ in hosts} if _stores(said) else set[str]()
     whole = {*over, *over.values()}
     whole |= {f.name for f in pipeline.funcs if over and any(r.source in over.values() for r in _all_reads(f))}
-    return named, hosts, serial, copies, whole
+    return Unnamed(named, hosts, serial, copies, whole)
 
 
 def _reads_around(f: Func, target: str) -> bool:
@@ -106,12 +121,11 @@ class _Strip:
 class Default:
     """Chooses for the Funcs that nobody named; what differs on other machines is in methods of their own."""
 
+    cheap: ClassVar[int] = CHEAP
+    most_copied: ClassVar[int] = MOST_COPIED
+
     pipeline: Pipeline
-    named: set[str]
-    hosts: list[tuple[str, str]]
-    serial: set[str]
-    copies: set[str]
-    whole: set[str]
+    left: Unnamed
     algebra: Algebra = field(default_factory=Algebra)
     readers: dict[str, list[Access]] = field(default_factory=dict[str, list[Access]])
     own: dict[tuple[str, int], list[Access]] = field(default_factory=dict[tuple[str, int], list[Access]])
@@ -137,9 +151,9 @@ class Default:
         self.channels = channels(self.pipeline, self.own, self.algebra)
         for f in reversed(kept):
             self._strip(f)
-        out = [Line(StageRef(name), Inline()) for name in inlined if name not in self.named]
+        out = [Line(StageRef(name), Inline()) for name in inlined if name not in self.left.named]
         for f in reversed(kept):  # readers first: what is placed at a loop is placed at it as it then is
-            if f.name not in self.named:
+            if f.name not in self.left.named:
                 out += self._placed(f)
                 for stage in range(len(f.updates) + 1):
                     out += [
@@ -149,12 +163,12 @@ class Default:
 
     def _around_guests(self, f: Func, stage: int, chosen: list[Directive]) -> list[Directive]:
         """Leave out what the Funcs that are placed in the loops of `f` do not bear; its order stays."""
-        if f.order and not stage and any(host == f.name for host, _ in self.hosts):
+        if f.order and not stage and any(host == f.name for host, _ in self.left.hosts):
             return ordered(f)[0]
-        loops = {loop for host, loop in self.hosts if host == f.name}
+        loops = {loop for host, loop in self.left.hosts if host == f.name}
         if loops & {*f.dims[self._lane(f) :], *(f"{d}.in" for d in f.dims)}:
-            return [d for d in chosen if isinstance(d, Parallel) and d.n is None and f.name not in self.serial]
-        if f.name in self.serial:
+            return [d for d in chosen if isinstance(d, Parallel) and d.n is None and f.name not in self.left.serial]
+        if f.name in self.left.serial:
             return [d for d in chosen if isinstance(d, Vectorize) and "." not in d.var]
         return chosen
 
@@ -169,7 +183,11 @@ class Default:
         out: list[str] = []
         narrow: set[str] = set()  # inlined, and conditions on their positions keep reads inside: not at data
         for f in self.pipeline.funcs:
-            if f.name in self.named | self.copies | self.whole or f.name in self.pipeline.outputs or not self._pure(f):
+            if (
+                f.name in self.left.named | self.left.copies | self.left.whole
+                or f.name in self.pipeline.outputs
+                or not self._pure(f)
+            ):
                 continue
             cost = operations(f.values, costs)
             size = node_count(f.values, sizes)
@@ -180,15 +198,11 @@ class Default:
             narrows = kept_inside(mine) or any(a.source in narrow for a in mine)
             if narrows and any(at_data(a, self.algebra) for a in found):
                 continue
-            if self._cheap(cost, size) or (len(sites) == 1 and not repeated):
+            if (cost <= self.cheap and size <= self.most_copied) or (len(sites) == 1 and not repeated):
                 costs[f.name], sizes[f.name] = cost, size
                 narrow |= {f.name} if narrows else set()
                 out.append(f.name)
         return out
-
-    def _cheap(self, cost: int, size: int) -> bool:
-        """Return whether a Func of that cost is computed again sooner than read."""
-        return cost <= CHEAP and size <= MOST_COPIED
 
     def _repeats(self, f: Func, access: Access) -> bool:
         """Return whether the reader asks for the same cell in several iterations."""
@@ -217,7 +231,7 @@ class Default:
 
     def _strip(self, f: Func) -> None:
         """Compute `f` in strips of its readers' rows, where all of them move with the same ones."""
-        if f.name in self.named | self.whole or f.name in self.pipeline.outputs or not self._local(f):
+        if f.name in self.left.named | self.left.whole or f.name in self.pipeline.outputs or not self._local(f):
             return
         found: _Strip | None = None
         for access in self.readers.get(f.name, []):
@@ -225,7 +239,7 @@ class Default:
             if one is None or (found is not None and (one.head, one.row) != (found.head, found.row)):
                 return
             found = one if found is None else _Strip(one.head, one.row, min(one.lo, found.lo), max(one.hi, found.hi))
-        if found is not None and found.hi - found.lo <= MOST_HALO and found.head not in self.whole:
+        if found is not None and found.hi - found.lo <= MOST_HALO and found.head not in self.left.whole:
             self.strips[f.name] = found
 
     def _local(self, f: Func) -> bool:
@@ -244,7 +258,7 @@ class Default:
         reader = self.funcs[access.func]
         strip = self.strips.get(reader.name)
         if strip is None:
-            if self._lane(reader) < 1 or access.stage or not self._pure(reader) or reader.name in self.named:
+            if self._lane(reader) < 1 or access.stage or not self._pure(reader) or reader.name in self.left.named:
                 return None
             strip = _Strip(reader.name, self._lane(reader) - 1, 0, 0)
         row = reader.dims[strip.row]
@@ -353,7 +367,7 @@ class Default:
 
     def _update_loops(self, f: Func, stage: int, lanes: int) -> list[Directive]:
         update = f.updates[stage - 1]
-        plain = [d for d, i in zip(f.dims, update.index, strict=True) if isinstance(i, Var) and i.name == d]
+        plain = list(plain_dims(f, update))
         if not plain:
             return []
         inside = f.name in self.strips

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stax.algorithm.combine import combine
+from stax.algorithm.domain import plain_dims
 from stax.algorithm.nodes import Func, Pipeline, Update
 from stax.expr import build
-from stax.expr.nodes import Var
 from stax.expr.walk import names
-from stax.schedule.default import Default, unnamed
+from stax.schedule.default import Default, Unnamed, unnamed
 from stax.schedule.directives import (
     Atomic,
     ComputeAt,
@@ -48,22 +48,22 @@ UNIT_WARPS = 8
 def complete(pipeline: Pipeline, lines: Iterable[Line], *, bitwise: bool = False) -> tuple[Line, ...]:
     """Return `lines` with a choice for every Func they do not name; sums keep their order where it is `bitwise`."""
     said = tuple(lines)
-    return (*said, *_Blocks(pipeline, *unnamed(pipeline, said), bitwise=bitwise).lines())
+    return (*said, *_Blocks(pipeline, unnamed(pipeline, said), bitwise=bitwise).lines())
 
 
 class _Blocks(Default):
-    def __init__(self, *args: object, bitwise: bool) -> None:
-        super().__init__(*args)  # pyright: ignore[reportArgumentType]
+    cheap, most_copied = CHEAP, MOST_COPIED
+
+    def __init__(self, pipeline: Pipeline, left: Unnamed, bitwise: bool) -> None:
+        super().__init__(pipeline, left)
         self.bitwise = bitwise
         self.rows: dict[str, str] = {}
         self.fused: dict[str, str] = {}
 
-    def _cheap(self, cost: int, size: int) -> bool:
-        return cost <= CHEAP and size <= MOST_COPIED
-
     def _strip(self, f: Func) -> None:
         """Compute a value of each row in the program that needs it."""
-        if f.name in self.named | self.whole or f.name in self.pipeline.outputs or not self._local(f) or not f.dims:
+        taken = {*self.left.named, *self.left.whole, *self.pipeline.outputs}
+        if f.name in taken or not self._local(f) or not f.dims:
             return
         head = self._fused_into(f)
         if head is not None:
@@ -72,7 +72,7 @@ class _Blocks(Default):
         heads = {self._row_of(f, access.func, access.stage, access.index) for access in self.readers.get(f.name, [])}
         if len(heads) == 1 and None not in heads:
             (head,) = heads
-            if head is not None and head not in self.whole:
+            if head is not None and head not in self.left.whole:
                 self.rows[f.name] = head
 
     def _product(self, f: Func, stage: int) -> Product | None:
@@ -89,7 +89,7 @@ class _Blocks(Default):
         if len(readers) != 1:
             return None
         one = self.funcs[readers.pop()]
-        busy = one.name in self.named | self.whole or one.name in {*self.fused.values(), *self.rows.values()}
+        busy = one.name in self.left.named | self.left.whole or one.name in {*self.fused.values(), *self.rows.values()}
         here = all(tuple(self.algebra.name(i) for i in a.index) == one.dims and not a.stage for a in found)
         return one.name if here and not busy and self._pure(one) else None
 
@@ -98,7 +98,7 @@ class _Blocks(Default):
         one = self.funcs[reader]
         head = self.rows.get(reader)
         outer = one.dims if head is not None else one.dims[: self._lane(one)]
-        if head is None and (stage or not self._pure(one) or reader in self.named):
+        if head is None and (stage or not self._pure(one) or reader in self.left.named):
             return None
         if head is None and len(f.dims) == len(one.dims):
             outer = one.dims
@@ -116,7 +116,7 @@ class _Blocks(Default):
         how = combine(f, update)
         if how is None or (not how.exact and (self.bitwise or f.fp == "strict")) or not update.domain:
             return None
-        if _plain(f, update) != f.dims:
+        if plain_dims(f, update) != f.dims:
             return None
         last = update.domain[-1]
         extent = build.integer(last.hi) if build.integer(last.lo) == 0 else None
@@ -147,10 +147,10 @@ class _Blocks(Default):
         return [Line(StageRef(f.name), ComputeAt(head, 0, one.dims[len(f.dims) - 1]))]
 
     def _around_guests(self, f: Func, stage: int, chosen: list[Directive]) -> list[Directive]:
-        if f.order and not stage and any(host == f.name for host, _ in self.hosts):
+        if f.order and not stage and any(host == f.name for host, _ in self.left.hosts):
             return ordered(f)[0]
-        if any(host == f.name for host, _ in self.hosts):
-            return [d for d in chosen if isinstance(d, Parallel) and d.n is None and f.name not in self.serial]
+        if any(host == f.name for host, _ in self.left.hosts):
+            return [d for d in chosen if isinstance(d, Parallel) and d.n is None and f.name not in self.left.serial]
         return chosen
 
     def _pure_loops(self, f: Func, lanes: int) -> list[Directive]:
@@ -214,7 +214,7 @@ class _Blocks(Default):
 
     def _update_loops(self, f: Func, stage: int, lanes: int) -> list[Directive]:
         update = f.updates[stage - 1]
-        plain = _plain(f, update)
+        plain = plain_dims(f, update)
         domain = tuple(r.name for r in update.domain)
         made = self._product(f, stage)
         if made is not None:
@@ -280,11 +280,6 @@ def _grid(dims: tuple[str, ...], i: str, j: str, made: Product) -> list[Directiv
     rest = tuple(d for d in dims if d not in (i, j))
     tile = [Parallel(i, rows), Parallel(j, columns), Reorder((*rest, i, j, f"{i}.in", f"{j}.in"))]
     return [*(Parallel(d) for d in rest), *tile, Vectorize(f"{i}.in"), Vectorize(f"{j}.in")]
-
-
-def _plain(f: Func, update: Update) -> tuple[str, ...]:
-    """Return the dims that the update leaves in their place."""
-    return tuple(d for d, i in zip(f.dims, update.index, strict=True) if isinstance(i, Var) and i.name == d)
 
 
 def _made(directives: Iterable[Directive]) -> set[str]:

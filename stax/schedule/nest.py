@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from stax.algorithm.domain import plain_dims
 from stax.algorithm.nodes import Func
 from stax.errors import ScheduleError
-from stax.expr.nodes import Var
 from stax.loops.nodes import LoopKind
 from stax.schedule import directives as said
 from stax.schedule.directives import LoopDirective, StageDirective
@@ -112,8 +112,7 @@ def initial(func: Func, stage: int) -> Nest:
         roots = func.dims
     else:
         update = func.updates[stage - 1]
-        own = (d for d, i in zip(func.dims, update.index, strict=True) if isinstance(i, Var) and i.name == d)
-        roots = (*own, *(r.name for r in update.domain))
+        roots = (*plain_dims(func, update), *(r.name for r in update.domain))
     return Nest(roots, (), tuple(Loop(name, LoopKind.SERIAL) for name in roots))
 
 
