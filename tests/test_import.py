@@ -51,6 +51,22 @@ assert k(np.ones(40, np.float32)).shape == (9, 40)
     assert "islpy" not in loaded(program)
 
 
+def test_a_process_that_finds_its_kernel_in_the_cache_imports_no_proof_and_no_lowering(tmp_path: Path) -> None:
+    program = f"""
+import sys, numpy as np, stax as sx
+x, a = sx.Var("x"), sx.Input("a", sx.float32, 1)
+f = sx.Func("f")
+f[x] = a[x] + a[x + 1]
+k = sx.compile(f, options=sx.Options(cache_dir={str(tmp_path)!r}), strict_native=True)
+assert (k(np.ones(5, np.float32)) == 2).all()
+for name in [m for m in sys.modules if m.startswith("stax.")]:
+    sys.modules[name.replace("stax.", "stax_")] = sys.modules[name]
+"""
+    rooms = {"stax_legality", "stax_lower", "stax_poly", "stax_lowering"}
+    assert rooms <= loaded(program)
+    assert not rooms & loaded(program)
+
+
 def test_help_of_the_command_line_loads_no_compiler():
     found = loaded(
         "import sys; sys.argv = ['stax', '--help']\nimport runpy\ntry: import stax.cli.app\nexcept SystemExit: pass"

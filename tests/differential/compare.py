@@ -23,7 +23,7 @@ from stax.algorithm.positions import LARGEST_POSITION, position_params
 from stax.backends.artifact import Artifact, Facts
 from stax.backends.llvm.build import artifact
 from stax.bounds.infer import Regions, infer
-from stax.compiler import host, signature
+from stax.compiler import host
 from stax.dtypes import as_dtype
 from stax.errors import BoundsError, InternalError, RunError, StaxError, UserError
 from stax.expr.evaluate import evaluate
@@ -34,6 +34,7 @@ from stax.loops.interpret import interpret as interpret_loops
 from stax.loops.nodes import Program, Role
 from stax.loops.show import show as show_loops
 from stax.lower.passes import lower
+from stax.lowering import signature
 from stax.runtime.arguments import Arguments
 from stax.runtime.kernel import Build, Kernel
 from stax.schedule import directives as said

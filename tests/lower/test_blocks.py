@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import stax as sx
-from stax.compiler import MOST_IN_BLOCKS, freeze_for
+from stax.compiler import freeze_for
 from stax.errors import UnsupportedError
 from stax.expr.nodes import Dot
+from stax.gpu import MOST_IN_BLOCKS
 from stax.legality.check import check
 from stax.legality.known import Known
 from stax.loops import walk

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import stax as sx
-from stax import compiler
+from stax import lowering
 from stax.backends.llvm import build, module, optimize
 from stax.errors import BackendError, InternalError, StaxWarning, UnsupportedError
 from stax.runtime import kernel, load
@@ -79,8 +79,8 @@ FAULTS: dict[str, Callable[[Patch], None]] = {
     "the entry is not in the object": missing_symbol,
     "the loader does not start": lambda p: p.setattr(load, "_jit", raising(BackendError("no loader"))),
     "the loader has a fault": lambda p: p.setattr(kernel, "load", raising(AssertionError("no address"))),
-    "lowering has a fault": lambda p: p.setattr(compiler, "lower", raising(AssertionError("no loop"))),
-    "lowering finds a fault": lambda p: p.setattr(compiler, "lower", raising(InternalError("no loop"))),
+    "lowering has a fault": lambda p: p.setattr(lowering, "lower", raising(AssertionError("no loop"))),
+    "lowering finds a fault": lambda p: p.setattr(lowering, "lower", raising(InternalError("no loop"))),
     "there is no llvmlite": no_llvmlite,
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stax as sx
-from stax import compiler
+from stax import compiler, lowering
 from stax.lang.freeze import freeze
 from stax.runtime import cache, summary
 from stax.runtime.summary import program_key
@@ -49,8 +49,8 @@ def test_a_second_compilation_proves_lowers_and_prints_nothing(
     shape = None if case.shaped else np.shape(parts[0])
     first = sx.compile(case.outputs, options=options, strict_native=True)
     wanted = first(**case.arguments, shape=shape)
-    for name in ("prove", "lower", "infer"):
-        monkeypatch.setattr(compiler, name, forbidden)
+    for name in ("check", "lower", "infer"):
+        monkeypatch.setattr(lowering, name, forbidden)
     monkeypatch.setattr("stax.backends.llvm.build.emit", forbidden)
     second = sx.compile(program().outputs, options=options, strict_native=True)
     found = second(**case.arguments, shape=shape)
