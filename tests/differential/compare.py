@@ -49,8 +49,7 @@ from tests.differential.seen import words_drawn, words_of
 
 MOST_CELLS = 1 << 17
 GROWTH = 8
-MOST_COUNTED = 3
-OFTEN = ("split", "tile", "reorder", "vectorize", "parallel", "unroll", "compute_root", "compute_at")
+MOST_JUDGED = 4
 ORACLE_SECONDS = 4.0
 
 
@@ -346,8 +345,13 @@ def compare(
                 raise Wrong(f"{what}: `{name}` part {k} {text}")
 
 
-def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = True) -> Outcome:
-    """Return what became of a program under the default schedule and `schedules - 1` random ones."""
+def run(
+    drawn: Drawn, schedules: int, only: int | None = None, count: bool = True, enough: frozenset[str] = frozenset()
+) -> Outcome:  # fmt: skip
+    """Return what became of a program under the default schedule and `schedules - 1` random ones.
+
+    Directives whose words are `enough` seen already are not judged again.
+    """
     outcome = Outcome(drawn.seed)
     clock = _Clock(outcome.seconds)
     current = ""
@@ -375,7 +379,9 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
             lines: tuple[Line, ...] = ()
             current = f"schedule {k} (drawing)"
             if k:
-                lines = draw_lines(rng, built.pipeline, built.regions, outcome, built.shapes, drawn.recurrences)
+                lines = draw_lines(
+                    rng, built.pipeline, built.regions, outcome, built.shapes, drawn.recurrences, drawn.whole
+                )
             clock("draw schedule")
             current = "\n".join(str(Schedule.of(built.pipeline, lines)).splitlines()[2:]) if lines else "default"
             kernel, legal, program, texts = kernel_of(built, lines)
@@ -397,7 +403,7 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
                 for word in words_of(drawn, legal.pipeline, program, texts.texts, built.arrays):
                     outcome.seen[word] = outcome.seen.get(word, 0) + 1
                 if lines:
-                    _count_directives(rng, built, lines, program, outcome)
+                    _count_directives(rng, built, lines, program, outcome, enough)
                 clock("count")
     except Wrong as error:
         outcome.status, outcome.message, outcome.schedule = "wrong", str(error), current
@@ -409,14 +415,19 @@ def run(drawn: Drawn, schedules: int, only: int | None = None, count: bool = Tru
     return outcome
 
 
-def _count_directives(rng: Random, built: Built, lines: Sequence[Line], program: Program, outcome: Outcome) -> None:
-    """Count some directives, the rarer words first, as seen if the loops are others without them."""
+def _count_directives(
+    rng: Random, built: Built, lines: Sequence[Line], program: Program, outcome: Outcome, enough: frozenset[str]
+) -> None:
+    """Count the directives of a schedule, one for each word and some words, as seen if the loops are others without."""
     text = show_loops(program)
-    first = [k for k, line in enumerate(lines) if is_counted(lines, k) or not _word(line).startswith(OFTEN)]
-    chosen = rng.sample(first, min(len(first), MOST_COUNTED))
-    for at in chosen or [rng.randrange(len(lines))]:
-        word = f"directive {is_counted(lines, at) or _word(lines[at])}"
+    places: dict[str, list[int]] = {}
+    for k in range(len(lines)):
+        word = f"directive {is_counted(lines, k) or _word(lines, k)}"
+        if word not in enough:
+            places.setdefault(word, []).append(k)
+    for word in rng.sample(sorted(places), min(len(places), MOST_JUDGED)):
         outcome.drawn[word] = outcome.drawn.get(word, 0) + 1
+        at = rng.choice(places[word])
         rest = [line for k, line in enumerate(lines) if k != at]
         try:
             other = show_loops(lower(prove(built.pipeline, rest, built.regions)))
@@ -426,9 +437,9 @@ def _count_directives(rng: Random, built: Built, lines: Sequence[Line], program:
             outcome.seen[word] = outcome.seen.get(word, 0) + 1
 
 
-def _word(line: Line) -> str:
-    """Return the word of a directive, with the option that makes another of it."""
-    directive = line.directive
+def _word(lines: Sequence[Line], at: int) -> str:
+    """Return the word of a directive, with the option that makes another of it, or what it is spelled out from."""
+    directive = lines[at].directive
     name = type(directive).__name__
     word = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
     match directive:
@@ -436,6 +447,11 @@ def _word(line: Line) -> str:
             return f"{word} {tail.value}"
         case said.Vectorize(upto=int()):
             return f"{word} upto"
+        case said.Rfactor(var=var) if any(
+            line.at == lines[at].at and isinstance(line.directive, said.Split) and line.directive.inner == f"{var}.in"
+            for line in lines[:at]
+        ):
+            return "split_reduction"
         case said.Layout(align=int()):
             return f"{word} align"
         case said.Memory(kind=kind):

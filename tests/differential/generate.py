@@ -19,6 +19,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 NUMBERS = (*INTS, *FLOATS)
 ALL = ("bool", *NUMBERS)
 DIMS = ("z", "y", "x")
+WHOLE_SUM = "sum of whole numbers"
 
 ONE = (
     "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
@@ -113,6 +114,11 @@ class Drawn:
     words: dict[str, set[str]] = field(default_factory=dict)
     recurrences: bool = False
 
+    @property
+    def whole(self) -> frozenset[str]:
+        """The Funcs that are float sums of whole numbers."""
+        return frozenset(name for name, words in self.words.items() if WHOLE_SUM in words)
+
     def text(self) -> str:
         """Return the program as Python."""
         return "\n".join(map(str, self.lines)) + "\n"
@@ -188,7 +194,7 @@ class Drawer:
             (self.group, 1), (self.tuple_func, 2), (self.lookup, 1), (self.part_update, 1),
             (self.padded, 6), (self.monoid, 1), (self.position, 2), (self.rare, 8), (self.converted, 3),
             (partial(recurring.triangle, self), 2), (partial(recurring.keeping, self), 1),
-            (partial(recurring.skewed, self), 1), (partial(recurring.lagging, self), 1),
+            (partial(recurring.skewed, self), 1), (partial(recurring.lagging, self), 1), (self.whole_sum, 2),
         )  # fmt: skip
 
     def outputs(self, made: list[str]) -> None:
@@ -442,6 +448,23 @@ class Drawer:
         if again is not None:
             self._step(cell, dtype, again)
             self.word("two updates")
+        self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims)))
+        return name
+
+    def whole_sum(self) -> str:
+        """Sum small whole numbers, kept as floats: they come to the same to the bit in any order."""
+        r = self.r
+        name, dims, dtype = self.fresh("z"), self._dims(), r.choice(("float32", "float32", "float64"))
+        floors: list[int | None] = [0] * len(dims)
+        ceils: list[int | None] = [None] * len(dims)
+        inner = self._domain(self._scope(dims, floors, ceils))
+        kind = r.choice(("uint8", "int32", "int8"))
+        small = Term(kind, ["(", self.expr(kind, Scope(inner, 1, r.random() < 0.2)), f") & {type_text(kind)}(7)"])
+        self._make(name)
+        cell = f"{name}[{index_text(dims)}]"
+        self.say(f"{cell} = {type_text(dtype)}({r.choice((0, 0, 1, -3))})")
+        self.say(f"{cell} += ", Term(dtype, ["sx.cast(", small, f", {type_text(dtype)})"]))
+        self.word("update over an RDom", WHOLE_SUM)
         self.sources.append(Source(name, (dtype,), floors, ceils, [None] * len(dims)))
         return name
 

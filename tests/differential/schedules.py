@@ -27,11 +27,12 @@ LANES = (2, 3, 4, 5, 7, 8, 16, 17)
 
 def draw_lines(
     rng: Random, pipeline: Pipeline, regions: Regions, outcome: Outcome | None = None,
-    shapes: Mapping[str, tuple[int, ...]] | None = None, recurrences: bool = False,
+    shapes: Mapping[str, tuple[int, ...]] | None = None, recurrences: bool = False, whole: frozenset[str] = frozenset(),
 ) -> tuple[Line, ...]:  # fmt: skip
     """Return the lines of a legal schedule; `shapes` are those of the outputs that a call will ask for.
 
-    With `recurrences`, they are mostly of the words for these.
+    With `recurrences`, they are mostly of the words for these. The Funcs `whole` are sums of whole numbers, kept as
+    floats: in any order they come to the same, so that those sums alone may be taken in another.
     """
     schedule = Schedule(pipeline)
     fresh = 0
@@ -41,7 +42,7 @@ def draw_lines(
         if recurrences and rng.random() < 0.7:
             lines = directive(rng, program, schedule, name)
         else:
-            lines = _directive(rng, program, schedule, name, shapes or {})
+            lines = _directive(rng, program, schedule, name, shapes or {}, whole)
         if not lines:
             continue
         word = type(lines[-1].directive).__name__
@@ -52,7 +53,7 @@ def draw_lines(
             legal = prove(pipeline, schedule.lines, regions)
             if any(isinstance(line.directive, Memory) for line in schedule.lines):
                 lower(legal)
-            if legal.contract != "bitwise":
+            if any(r.stage.func not in whole for r in legal.reordered):
                 raise UnsupportedError("sums in another order are compared in tests.directives.test_random_sums")
             if outcome is not None:
                 outcome.attempts["accepted"] = outcome.attempts.get("accepted", 0) + 1
@@ -77,8 +78,16 @@ def _readers(pipeline: Pipeline, name: str) -> list[StageRef]:
 
 
 def _directive(
-    rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str, shapes: Mapping[str, tuple[int, ...]]
-) -> list[Line]:
+    rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str, shapes: Mapping[str, tuple[int, ...]],
+    whole: frozenset[str],
+) -> list[Line]:  # fmt: skip
+    if rng.random() < 0.17:
+        return _tempting(rng, pipeline, schedule, fresh)
+    updated = [f for f in pipeline.funcs if any(u.domain for u in f.updates)]
+    if updated and rng.random() < 0.15:
+        g = rng.choice(updated)
+        at = StageRef(g.name, rng.choice([k for k, u in enumerate(g.updates, 1) if u.domain]))
+        return _reduced(rng, g, at, [loop.name for loop in schedule.nest(at).loops], fresh, whole)
     f: Func = rng.choice(pipeline.funcs)
     ref = StageRef(f.name, rng.randint(0, len(f.updates)))
     loops = [loop.name for loop in schedule.nest(ref).loops]
@@ -121,7 +130,7 @@ def _directive(
         return []
     v = rng.choice(loops)
     if ref.stage and rng.random() < 0.4:
-        return _reduced(rng, f, ref, loops, fresh)
+        return _reduced(rng, f, ref, loops, fresh, whole)
     word = rng.choice(
         ("split", "tile", "fuse", "reorder", "vectorize", "vectorize", "parallel", "unroll", "unroll", "stream")
     )
@@ -209,8 +218,10 @@ def _rarer(
                 said("layout", order, pad=rng.choice((1, 2, 8)), at=place, **more),
             ]
         case "memory":
-            kind = rng.choice(("heap", "heap", "stack", "register"))
-            return [*_kept(rng, schedule, f, others), said("memory", kind, at=place)]
+            kind = rng.choice(("heap", "heap", "stack", "stack", "register", "register"))
+            near = kind != "heap" and rng.random() < 0.8
+            kept = _cells(rng, schedule, f, others) if near else _kept(rng, schedule, f, others)
+            return [*kept, said("memory", kind, at=place)]
         case "round_up":
             kept = [said("compute_root", at=place)] if rng.random() < 0.5 else _kept(rng, schedule, f, others)
             dims = [d for d in f.dims if d in loops]
@@ -225,7 +236,7 @@ def _rarer(
             if not outer:
                 return []
             d = rng.randrange(len(outer))
-            w = rng.randint(0, d)
+            w = rng.randint(0, max(0, d - 1))
             at = said("compute_at", reader, outer[d], at=place, **({} if word == "hoist" else {"store": outer[w]}))
             if word == "hoist":
                 return [at, said("hoist_storage", reader, outer[w], at=place)]
@@ -239,6 +250,66 @@ def _kept(rng: Random, schedule: Schedule, f: Func, others: list[StageRef]) -> l
     if not outer or rng.random() < 0.4:
         return [Line(StageRef(f.name), make("compute_root", (), {}))]
     return [Line(StageRef(f.name), make("compute_at", (reader, rng.choice(outer)), {}))]
+
+
+def _cells(rng: Random, schedule: Schedule, f: Func, others: list[StageRef]) -> list[Line]:
+    """Return lines that compute the few cells of `f` which one point of a reader needs, without a loop over them."""
+    reader = rng.choice(others)
+    outer = [loop.name for loop in schedule.nest(reader).loops]
+    if not outer:
+        return []
+    place = StageRef(f.name)
+    stages = [StageRef(f.name, k) for k in range(len(f.updates) + 1)]
+    unrolled = [Line(at, make("unroll", (loop.name,), {})) for at in stages for loop in schedule.nest(at).loops]
+    return [Line(place, make("compute_at", (reader, outer[-1]), {})), *unrolled]
+
+
+def _tempting(rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str) -> list[Line]:
+    """Return lines that are mostly illegal: what a stage reads of itself, or others read of it, is in the way."""
+    own = [
+        StageRef(f.name, k)
+        for f in pipeline.funcs
+        for k in range(len(f.updates) + 1)
+        if any(r.source == f.name for r in reads(stage_roots(f, k)))
+    ]
+    inner = [f for f in pipeline.funcs if f.dims and f.name not in pipeline.outputs and _readers(pipeline, f.name)]
+    if own and (not inner or rng.random() < 0.6):
+        at = rng.choice(own)
+        f = pipeline.func(at.func)
+        loops = [loop.name for loop in schedule.nest(at).loops]
+        moving = [loop for loop in loops if at.stage == 0 or loop not in f.dims] or loops
+        if not moving:
+            return []
+        v = rng.choice(moving)
+        match rng.choice(("parallel", "parallel", "vectorize", "reverse", "skew", "tile")):
+            case "parallel":
+                return [Line(at, make("parallel", (v,), {}))]
+            case "vectorize":
+                return [Line(at, make("vectorize", (v, rng.choice(LANES)), {}))]
+            case "reverse":
+                return [Line(at, make("reverse", (v,), {}))]
+            case "skew" if len(loops) > 1:
+                w = rng.choice([loop for loop in loops if loop != v])
+                skewed = Line(at, make("skew", (v, w, rng.choice((-1, 1))), {}))
+                return [skewed, Line(at, make("parallel", (rng.choice((v, w)),), {}))]
+            case _:
+                names = [f"{fresh}{k}" for k in range(len(loops))]
+                inside = [f"{fresh}i{k}" for k in range(len(loops))]
+                sizes = [rng.choice(SPLITS[1:]) for _ in loops]
+                return [Line(at, make("tile", (tuple(loops), tuple(names), tuple(inside), tuple(sizes)), {}))]
+    if not inner:
+        return []
+    f = rng.choice(inner)
+    place, readers = StageRef(f.name), _readers(pipeline, f.name)
+    reader = rng.choice(readers)
+    loops = [loop.name for loop in schedule.nest(reader).loops]
+    if not loops:
+        return []
+    at = Line(place, make("compute_at", (reader, loops[-1]), {}))
+    if len(readers) > 1 and rng.random() < 0.4:
+        return [at]
+    wide = Line(place, make("store_root", (), {}))
+    return [at, wide, Line(place, make("fold_storage", (rng.choice(f.dims), rng.choice((1, 1, 2))), {}))]
 
 
 def _beside(rng: Random, pipeline: Pipeline, schedule: Schedule, ref: StageRef, v: str) -> list[Line]:
@@ -291,8 +362,15 @@ def _copied(rng: Random, pipeline: Pipeline, fresh: str) -> list[Line]:
     return [Line(StageRef(name), made)]
 
 
-def _reduced(rng: Random, f: Func, ref: StageRef, loops: list[str], fresh: str) -> list[Line]:
-    """Return lines that take the points of an update in another order."""
+def _reduced(
+    rng: Random, f: Func, ref: StageRef, loops: list[str], fresh: str, whole: frozenset[str]
+) -> list[Line]:  # fmt: skip
+    """Return lines that take the points of an update in another order, as the sums of `whole` numbers are let."""
+    let = [Line(ref, make("reassociate", (), {}))] if f.name in whole and rng.random() < 0.9 else []
+    return [*let, *_joined(rng, f, ref, loops, fresh)] if loops else []
+
+
+def _joined(rng: Random, f: Func, ref: StageRef, loops: list[str], fresh: str) -> list[Line]:
     domain = [r.name for r in f.updates[ref.stage - 1].domain]
     v = rng.choice([loop for loop in loops if loop not in f.dims] or loops)
 

@@ -16,6 +16,7 @@ class Job:
     seed: int
     schedules: int
     recurrences: bool = False
+    enough: frozenset[str] = frozenset()
 
 
 def work(job: Job) -> Outcome:
@@ -34,4 +35,4 @@ def _run(job: Job, count: bool) -> Outcome:
             drawn = (recurrences.draw if job.recurrences else draw)(job.seed)
         except Exception as error:
             return Outcome(job.seed, "error", f"drawing: {type(error).__name__}: {error}")
-        return run(drawn, job.schedules, count=count)
+        return run(drawn, job.schedules, count=count, enough=job.enough)

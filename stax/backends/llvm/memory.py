@@ -142,10 +142,15 @@ def _lane(s: State, where: Address, k: int, lanes: int) -> str:
 
 
 def _unpacked(s: State, narrow: Narrow, k: int, lanes: int) -> str:
-    """Return lane `k` as 64 bits, out of a word with its neighbours: taking words out of a vector is what is slow."""
+    """Return lane `k` as 64 bits, out of a word with its neighbours: taking words out of a vector is what is slow.
+
+    LLVM 22 loses a mask of the neighbours where it looks through the word at lanes that were masked and shuffled, so
+    that the word passes through an instruction of no bytes, which it does not look through.
+    """
     f, words = s.f, lanes * narrow.bits // 64
     whole = f.put(f"bitcast <{lanes} x i{narrow.bits}> {narrow.text} to <{words} x i64>")
     word, at = f.put(f"extractelement <{words} x i64> {whole}, i64 {k * narrow.bits // 64}"), k * narrow.bits % 64
+    word = f.put(f'call i64 asm "", "=r,0"(i64 {word})')
     if narrow.signed:
         word = f.put(f"shl i64 {word}, {64 - narrow.bits - at}") if at < 64 - narrow.bits else word
         return f.put(f"ashr i64 {word}, {64 - narrow.bits}")
