@@ -6,8 +6,7 @@ then one hint.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from stax.source import Span
 
@@ -33,12 +32,25 @@ class StaxError(Exception):
             lines.append(f"  hint: {_clipped(self.hint)}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from stax.notebook import block, line, text
+
+        first, _, rest = str(self).partition("\n")
+        return block(line(type(self).__name__, first), text(rest) if rest else "")
+
     def __reduce__(self) -> tuple[type[StaxError], tuple[str, tuple[Place, ...], tuple[str, ...], str | None]]:
         return type(self), (self.message, self.places, self.facts, self.hint)
 
 
 class UserError(StaxError):
     """The program or its schedule is at fault."""
+
+    @property
+    def _render_traceback_(self) -> Callable[[], list[str]]:
+        """What IPython shows instead of a traceback through stax: the message, where it says the user's own line."""
+        if all(span is None for span, _ in self.places):
+            raise AttributeError("this error does not say where it comes from: a traceback does")
+        return lambda: [f"{type(self).__name__}: {self}"]
 
 
 class DefinitionError(UserError):
@@ -104,8 +116,7 @@ def _clipped(text: str) -> str:
 
 def _shown(span: Span, word: str) -> list[str]:
     text = span.text
-    name = os.path.relpath(span.file) if os.path.isabs(span.file) and span.file.startswith(os.getcwd()) else span.file
-    lines = [f"  {name}:{span.line}"]
+    lines = [f"  {span.place}"]
     if text:
         number = f"{span.line:>6} | "
         end = span.end if span.end > span.column else len(text)

@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from itertools import islice
 from types import CodeType, FrameType
+from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -26,6 +27,16 @@ class Span:
         """The source line, or nothing where the file cannot be read."""
         return linecache.getline(self.file, self.line).rstrip("\n")
 
+    @property
+    def place(self) -> str:
+        """The file and the line, as a person would look for them; a cell of a notebook by its number, `In[3]:2`."""
+        file = self.file
+        if os.path.isabs(file) and file.startswith(os.getcwd()):
+            file = os.path.relpath(file)
+        elif os.path.basename(os.path.dirname(file)).startswith("ipykernel_"):
+            file = _cell(file)
+        return f"{file}:{self.line}"
+
 
 def here() -> Span | None:
     """Return the place in the nearest frame outside stax."""
@@ -35,6 +46,16 @@ def here() -> Span | None:
     if frame is None:
         return None
     return _place(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def _cell(file: str) -> str:
+    """Return what IPython calls the cell that it compiled as `file`."""
+    ipython: Any = sys.modules.get("IPython")
+    try:
+        named = ipython.get_ipython().compile.format_code_name(file)
+    except AttributeError:  # not in a notebook, or in one of before IPython 8
+        return file
+    return named[1] if named else file
 
 
 def _place(code: CodeType, instruction: int, line: int) -> Span:

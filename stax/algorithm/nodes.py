@@ -133,6 +133,12 @@ class Pipeline:
                 return f
         raise KeyError(name)
 
+    def _repr_html_(self) -> str:
+        from stax.algorithm.show import show
+        from stax.notebook import block, text
+
+        return block(text(show(self)))
+
 
 MARK = "\N{PRIME}"
 """Stands in the names that the compiler makes, and in none that users give."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn
 
 from stax.algorithm.nodes import MARK
 from stax.dtypes import DType
-from stax.errors import StaxWarning
+from stax.errors import StaxError, StaxWarning
 from stax.expr.nodes import Cast, Const, Expr, Var
 from stax.expr.number import Numbering
 from stax.lang import index as indices
@@ -140,6 +140,15 @@ class Func(Indexed):
 
     def __repr__(self) -> str:
         return f"Func({self.name!r})"
+
+    def _repr_html_(self) -> str:
+        from stax.lang.freeze import freeze
+        from stax.notebook import block, line
+
+        try:
+            return freeze(self)._repr_html_()  # pyright: ignore[reportPrivateUsage]
+        except StaxError as error:
+            return block(line(repr(self), f"is no program yet: {error.message}"))
 
     def __getattr__(self, word: str) -> NoReturn:
         hint = "" if word.startswith("_") else "; a Schedule says how it is run: s = sx.Schedule(f); s[f].parallel(y)"

@@ -224,6 +224,17 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<Kernel {self.signature}>"
 
+    def _repr_html_(self) -> str:
+        from stax.notebook import block, folded, line, text
+
+        parts = [line("Kernel", str(self.signature)), line("contract", self.contract)]
+        parts += [line(word, said) for word, said in self.provenance.items()]
+        if self.schedule is not None:
+            parts.append(folded("schedule", self.schedule._repr_html_()))
+        if self._build.source is not None:
+            parts.append(folded("loops and storage", text(self.source("loops"))))
+        return block(*parts)
+
     @property
     def build(self) -> Build:
         """What the compiler gave it."""

@@ -175,6 +175,11 @@ class Schedule:
     def __repr__(self) -> str:
         return f"<Schedule of {', '.join(self.pipeline.outputs)}: {len(self._replay.lines)} directives>"
 
+    def _repr_html_(self) -> str:
+        from stax.schedule.page import page
+
+        return page(_program(self.pipeline), self._replay.lines)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schedule):
             return NotImplemented
