@@ -229,10 +229,11 @@ def compile_all(
     return compile_jobs((partial(made, one) for one in programs), workers or cores(), progress)
 
 
-def explain(outputs: Func | tuple[Func, ...], schedule: Schedule | None = None) -> str:
-    """Return the loops that `outputs` become under `schedule`, with their bounds and the bytes of their storage.
+def explain(outputs: Func | tuple[Func, ...], schedule: Schedule | None = None, *, cut: bool = False) -> str:
+    """Return the loops that `schedule` makes of `outputs`, with their bounds and the bytes of their storage.
 
-    After them, which loops became lanes, with which tails, and why others did not.
+    After them, which loops became lanes, with which tails, and why others did not. cut: the loops as they are run, each
+    cut into a steady part and the rest, which is a much longer text.
 
     >>> import stax as sx
     >>> x, f = sx.Var("x"), sx.Func("f")
@@ -243,11 +244,12 @@ def explain(outputs: Func | tuple[Func, ...], schedule: Schedule | None = None) 
     from stax.loops.show import show
     from stax.lower.notes import notes
     from stax.lower.passes import lower
+    from stax.lowering import nests
 
     legal = check(outputs, schedule)
     program = lower(legal)
     tried = [f"not taken: {text}" for text in (schedule.refused if schedule else ())]
-    return "\n".join([show(program), *notes(legal, program), *tried]) + "\n"
+    return "\n".join([show(program) if cut else nests(legal), *notes(legal, program), *tried]) + "\n"
 
 
 def _is_schedule(given: object) -> bool:
@@ -357,7 +359,7 @@ def _kernel(
     def sources(kind: str) -> str:
         from stax.lowering import Sources, plain_facts
 
-        return Sources(loops(), plain_facts(taken, loops()), machine)(kind)
+        return Sources(proof()[0], loops(), plain_facts(taken, loops()), machine)(kind)
 
     made = Build(
         signature=taken,
@@ -391,7 +393,7 @@ def _kernel(
                 signature=face,
                 respecialise=partial(compiled, clocked, kept=None),
                 program=lambda: clocked,
-                source=Sources(clocked, plain_facts(taken, clocked), machine),
+                source=Sources(proof()[0], clocked, plain_facts(taken, clocked), machine),
                 elsewhere=None,
             )
         ), names

@@ -18,7 +18,7 @@ from stax.loops.show import show as show_loops
 from stax.lower.hints import hints
 from stax.lower.passes import lower_to_blocks
 from stax.lower.split_kernels import split_kernels
-from stax.lowering import plain_facts, refuse_reordered, signature
+from stax.lowering import nests, plain_facts, refuse_reordered, signature
 from stax.poly.proofs import Proofs
 from stax.runtime import launches
 from stax.runtime.arguments import Cpu
@@ -46,12 +46,14 @@ def gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, store: Store, requ
 
     def source(kind: str) -> str:
         match kind:
+            case "nests":
+                return nests(legal)
             case "loops":
                 return show_loops(program)
             case "triton":
                 return "\n\n".join(s.text for s in emit(host, plain_facts(taken, program)))
             case _:
-                raise ArgumentError(f"there is no source {kind!r} for GPUs", hint='"loops" or "triton"')
+                raise ArgumentError(f"there is no source {kind!r} for GPUs", hint='"nests", "loops" or "triton"')
 
     def no_object(_: Facts) -> Artifact:
         raise UnsupportedError("a kernel for GPUs is no object code")

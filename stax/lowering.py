@@ -20,6 +20,7 @@ from stax.legality.summation import roundings
 from stax.loops.nodes import Program
 from stax.loops.show import show as show_loops
 from stax.loops.walk import MOST_CHANNELS, pixels
+from stax.lower.build_nests import build_nests
 from stax.lower.notes import ignored
 from stax.lower.passes import lower
 from stax.lower.time_stages import TIMES, time_stages
@@ -76,15 +77,18 @@ def refuse_reordered(legal: Legal) -> None:
 class Sources:
     """The texts of a kernel, made when asked for."""
 
+    legal: Legal
     program: Program
     facts: Facts
     target: Target
 
     def __call__(self, kind: str) -> str:
-        """Return a text: "loops", "llvm" or "asm"."""
+        """Return a text: "nests", "loops", "llvm" or "asm"."""
         from stax.backends.llvm.build import assembly, text
 
         match kind:
+            case "nests":
+                return nests(self.legal)
             case "loops":
                 return show_loops(self.program)
             case "llvm":
@@ -92,7 +96,12 @@ class Sources:
             case "asm":
                 return assembly(text(self.program, self.facts, self.target), self.target)
             case _:
-                raise ArgumentError(f"there is no source {kind!r}", hint='"loops", "llvm" or "asm"')
+                raise ArgumentError(f"there is no source {kind!r}", hint='"nests", "loops", "llvm" or "asm"')
+
+
+def nests(legal: Legal) -> str:
+    """Return the loops as the schedule says them, before they are cut into steady parts and the rest."""
+    return show_loops(build_nests(legal))
 
 
 def summary(legal: Legal, program: Program | None, taken: Signature) -> Summary:

@@ -96,6 +96,7 @@ def explain(
     legality: Annotated[
         bool, typer.Option("--legality", help="show what was proved of the schedule, by what, and how long it took")
     ] = False,
+    cut: Annotated[bool, typer.Option("--cut", help="show the loops as they are run: steady parts apart")] = False,
 ) -> None:
     """Show the schedule of a program, and its loops with their bounds and the bytes of their storage."""
     from stax.cli.programs import load_program, load_schedule
@@ -107,7 +108,7 @@ def explain(
     if legality:
         typer.echo(f"{chosen}\n{report(chosen.pipeline, chosen.lines)[1]}")
         return
-    typer.echo(f"{chosen}\n{loops(outputs, chosen)}")
+    typer.echo(f"{chosen}\n{loops(outputs, chosen, cut=cut)}")
 
 
 @app.command()

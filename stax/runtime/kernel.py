@@ -36,7 +36,7 @@ class Build:
     """What the compiler gives a Kernel.
 
     `respecialise` makes the code that takes some facts for granted; what `program` gives is interpreted where that
-    fails, unless `strict_native`. `source` gives a text by its kind ("loops", "llvm", "asm"); `symbols` are what code
+    fails, unless `strict_native`. `source` gives a text by its kind ("nests", "loops", ...); `symbols` are what code
     imports. `elsewhere` makes the kernel for calls with `origin=`, whose outputs begin where the call says; `timed` the
     one with clocks, whose last output they fill, and the names of its rows but the first, which is the whole. `pixels`
     are the arrays whose last dimension the code wants to know, `packed` those where that is known beforehand. `target`
@@ -231,8 +231,8 @@ class Kernel:
         parts += [line(word, said) for word, said in self.provenance.items()]
         if self.schedule is not None:
             parts.append(folded("schedule", self.schedule._repr_html_()))
-        if self._build.source is not None:
-            parts.append(folded("loops and storage", text(self.source("loops"))))
+        if self._build.source is not None and self._build.meaning is None:
+            parts.append(folded("loops and storage", text(self.source("nests"))))
         return block(*parts)
 
     @property
@@ -293,7 +293,7 @@ class Kernel:
         return tuple(_guard(facts) for facts in self._versions)
 
     def source(self, kind: str = "loops") -> str:
-        """Return the program as text: "loops", "llvm" or "asm"."""
+        """Return the program as text: "nests", the loops of the schedule; "loops", as they are run; "llvm"; "asm"."""
         if self._build.source is None:
             raise UnsupportedError("this kernel keeps no source")
         return self._build.source(kind)

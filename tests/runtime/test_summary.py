@@ -66,7 +66,7 @@ def test_what_is_asked_later_is_worked_out_then(tmp_path: Path) -> None:
     v = np.arange(30, dtype=np.uint16).reshape(5, 6)
     assert np.array_equal(second(v), first(v))
     assert str(second.schedule) == str(first.schedule)
-    for kind in ("loops", "llvm", "asm"):
+    for kind in ("nests", "loops", "llvm", "asm"):
         assert second.source(kind) == first.source(kind)
     assert sx.profile(second, v).stages
     assert second.error_bound(v) == first.error_bound(v)
