@@ -44,7 +44,9 @@ def test_two_planes_of_a_time_loop_are_kept_by_default() -> None:
 
 def test_a_plane_that_is_read_after_it_would_be_replaced_keeps_them_all() -> None:
     _, out = heat(last=2)
-    assert "u: float32[index(steps) + 1" in sx.explain(out)
+    text = sx.explain(out)
+    assert "$1 = index(steps) + 1\n" in text
+    assert "u: float32[$1, a.shape[0], a.shape[1]]" in text
 
 
 @pytest.mark.parametrize("steps", [2, 7, 16])

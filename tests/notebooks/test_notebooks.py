@@ -44,7 +44,7 @@ def shown(cell) -> list[object]:
             output.get("text"),
             output.get("ename"),
             output.get("evalue"),
-            [FOLDED.sub("", text) for kind, text in output.get("data", {}).items() if kind.startswith("text/")],
+            [FOLDED.sub("", text) for kind, text in sorted(output.get("data", {}).items()) if kind.startswith("text/")],
         )
         for output in cell.outputs
     ]
