@@ -108,6 +108,7 @@ if _TYPE_CHECKING:
     from stax.compiler import realize as realize
     from stax.measure.profile import profile as profile
     from stax.measure.trace import trace as trace
+    from stax.measure.traffic import traffic as traffic
     from stax.runtime.kernel import Kernel as Kernel
     from stax.schedule.schedule import Schedule as Schedule
 
@@ -122,6 +123,7 @@ _LATER = {
     "export": "stax.aot.export",
     "profile": "stax.measure.profile",
     "trace": "stax.measure.trace",
+    "traffic": "stax.measure.traffic",
     "realize": "stax.compiler",
 }
 

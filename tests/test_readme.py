@@ -37,7 +37,7 @@ def test_a_program_prints_what_stands_below_it(number, tmp_path):
 
 
 def test_there_are_programs():
-    assert len(PAIRS) == 3
+    assert len(PAIRS) == 4
     assert len(PAIRS) == README.count("```python")
 
 

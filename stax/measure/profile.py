@@ -11,11 +11,11 @@ import numpy as np
 
 from stax.errors import UnsupportedError
 from stax.loops.count import Counts, count
+from stax.measure.text import bytes_text, table, time_text
 from stax.runtime.arguments import Arguments
 from stax.runtime.kernel import Kernel
 
 ROUNDS = 3
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +60,12 @@ class Profile:
         total = sum(s.time_s for s in self.stages) or 1.0
         rows = [("stage", "time", "share", "calls", "read", "written", "allocated")]
         for s in self.stages:
-            kept = f"{s.allocations:,} x {_bytes(s.allocated_bytes)}" if s.allocations else "-"
-            read, written = _bytes(s.read_bytes), _bytes(s.written_bytes)
-            rows.append((s.stage, _time(s.time_s), f"{s.time_s / total:.0%}", f"{s.calls:,}", read, written, kept))
-        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        lines = [
-            "  ".join(text.ljust(n) if k == 0 else text.rjust(n) for k, (text, n) in enumerate(zip(row, widths)))  # noqa: B905
-            for row in rows
-        ]
+            kept = f"{s.allocations:,} x {bytes_text(s.allocated_bytes)}" if s.allocations else "-"
+            read, written = bytes_text(s.read_bytes), bytes_text(s.written_bytes)
+            rows.append((s.stage, time_text(s.time_s), f"{s.time_s / total:.0%}", f"{s.calls:,}", read, written, kept))
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads, whose time is summed"
-        head = f"{self.kernel}: {_time(self.plain_s)}, {_time(self.timed_s)} with clocks; {threads}"
-        return "\n".join([head, *lines])
+        head = f"{self.kernel}: {time_text(self.plain_s)}, {time_text(self.timed_s)} with clocks; {threads}"
+        return "\n".join([head, *table(rows)])
 
 
 def profile(kernel: Kernel, /, *arrays: Any, threads: int | None = None, shape: Any = None, **named: Any) -> Profile:
@@ -132,15 +127,3 @@ def _fastest(run: Callable[[], Any]) -> tuple[float, Any]:
         if took < best:
             best, kept = took, found
     return best, kept
-
-
-def _time(seconds: float) -> str:
-    for scale, unit in ((1.0, "s"), (1e-3, "ms")):
-        if seconds >= scale:
-            return f"{seconds / scale:.2f} {unit}"
-    return f"{seconds * 1e6:.2f} us"
-
-
-def _bytes(n: int) -> str:
-    scale, unit = next(((s, u) for s, u in _UNITS if n >= s), (1, "B"))
-    return f"{n / scale:.1f} {unit}" if scale > 1 else f"{n} {unit}"
