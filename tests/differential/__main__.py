@@ -61,9 +61,9 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool, recur
     seen: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
     attempts: Counter[str] = Counter()
-    # Words that were seen twice as often as they must be leave the judging of schedules to those that were not.
+    # Words that were seen more often than they must be leave the judging of schedules to those that were not.
     todo = (
-        Job(seed + k, schedules, recurrences, frozenset(w for w, n in seen.items() if n >= 2 * LEAST))
+        Job(seed + k, schedules, recurrences, frozenset(w for w, n in seen.items() if n >= LEAST + LEAST // 4))
         for k in range(programs)
     )
     ran = 0
