@@ -81,7 +81,7 @@ def _directive(
     rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str, shapes: Mapping[str, tuple[int, ...]],
     whole: frozenset[str],
 ) -> list[Line]:  # fmt: skip
-    if rng.random() < 0.17:
+    if rng.random() < 0.27:
         return _tempting(rng, pipeline, schedule, fresh)
     updated = [f for f in pipeline.funcs if any(u.domain for u in f.updates)]
     if updated and rng.random() < 0.15:
