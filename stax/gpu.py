@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
 
 from stax.algorithm.nodes import Pipeline
 from stax.backends.artifact import Artifact, Facts
-from stax.backends.triton.source import emit
-from stax.errors import ArgumentError, UnsupportedError
+from stax.backends.triton.source import Source, emit
+from stax.errors import ArgumentError, UnsupportedError, UserError
+from stax.expr import build
+from stax.expr.nodes import Expr
 from stax.legality.check import check
 from stax.legality.known import Known
 from stax.legality.sequence import in_sequence
 from stax.legality.summation import roundings
+from stax.loops.launches import Host, kernels
+from stax.loops.nodes import Program
 from stax.loops.show import show as show_loops
 from stax.lower.hints import hints
 from stax.lower.passes import lower_to_blocks
@@ -24,8 +29,12 @@ from stax.runtime import launches
 from stax.runtime.arguments import Cpu
 from stax.runtime.cache import Store
 from stax.runtime.device import Gpu
+from stax.runtime.fallback import Runner
 from stax.runtime.kernel import Build, Device, Kernel
 from stax.schedule import default_gpu
+from stax.schedule.default_gpu import Extents
+from stax.schedule.directives import Line
+from stax.schedule.legal import Legal
 from stax.schedule.resolve import rewritten
 from stax.schedule.schedule import Schedule
 
@@ -33,15 +42,48 @@ MOST_IN_BLOCKS = 1 << 16
 """Lanes that one loop may become on machines of blocks."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Lowered:
+    """A program by one schedule: its proof, its loops, and what the host and the kernels do of them."""
+
+    legal: Legal
+    program: Program
+    host: tuple[Host, ...]
+
+
 def gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, store: Store, require: str | None) -> Kernel:
-    """Return a kernel for NVIDIA's GPUs; where TRITON_INTERPRET=1 is set, for Triton's interpreter on NumPy arrays."""
+    """Return a kernel for NVIDIA's GPUs; where TRITON_INTERPRET=1 is set, for Triton's interpreter on NumPy arrays.
+
+    What no line says is chosen for calls of any size, and again for rows that are short and for many points.
+    """
     sequenced, said = in_sequence(pipeline), schedule.lines if schedule else ()
-    lines = default_gpu.complete(rewritten(sequenced, said), said, bitwise=require == "bitwise")
-    legal = check(sequenced, lines, None, Known(Proofs(store), MOST_IN_BLOCKS))
-    if require == "bitwise":
-        refuse_reordered(legal)
-    program = lower_to_blocks(legal)
-    host = split_kernels(program, hints(legal))
+    known, bitwise = rewritten(sequenced, said), require == "bitwise"
+
+    def lines_for(extents: Extents) -> tuple[Line, ...]:
+        return default_gpu.complete(known, said, bitwise=bitwise, extents=extents)
+
+    @cache
+    def lowered(lines: tuple[Line, ...]) -> _Lowered:
+        legal = check(sequenced, lines, None, Known(Proofs(store), MOST_IN_BLOCKS))
+        if require == "bitwise":
+            refuse_reordered(legal)
+        program = lower_to_blocks(legal)
+        return _Lowered(legal, program, split_kernels(program, hints(legal)))
+
+    @cache
+    def chosen(row: int, many: bool) -> _Lowered:
+        """Return the program for calls of some sizes; strips whose rows would lie in memory are no gain."""
+        usual = lines_for(Extents())
+        for extents in (Extents(row, many), Extents(row)):
+            lines = lines_for(extents)
+            if lines != usual:
+                made = _tried(lowered, lines)
+                if made is not None and not any(k.scratch for k in kernels(made.host)):
+                    return made
+        return lowered(usual)
+
+    plain = chosen(0, False)
+    legal, program, host = plain.legal, plain.program, plain.host
     taken = signature(sequenced, legal.regions, legal)
 
     def source(kind: str) -> str:
@@ -58,15 +100,29 @@ def gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, store: Store, requ
     def no_object(_: Facts) -> Artifact:
         raise UnsupportedError("a kernel for GPUs is no object code")
 
+    def sources(facts: Facts) -> tuple[Source, ...]:
+        return emit(chosen(facts.row, facts.many).host, facts)
+
     emit(host)
     interpreting = os.environ.get("TRITON_INTERPRET") == "1"
     tables = {t.name: t.array for t in taken.tables}
-    made = partial(launches.interpreted, host) if interpreting else partial(launches.on_gpu, host, tables, store)
+
+    def made(facts: Facts) -> Runner:
+        of_these = chosen(facts.row, facts.many).host
+        if interpreting:
+            return launches.interpreted(of_these, facts)
+        return launches.on_gpu(of_these, tables, store, facts)
+
+    rows = _rows(lines_for, lowered)
+    rolls = lines_for(Extents(many=True)) != lines_for(Extents())
     return Kernel(
         Build(
             signature=taken,
             respecialise=no_object,
-            device=Device(Cpu if interpreting else Gpu, launches.facts_on_gpu(host), made, partial(emit, host)),
+            device=Device(
+                Cpu if interpreting else Gpu, launches.facts_on_gpu(host, rows, pipeline.outputs if rolls else ()),
+                made, sources,
+            ),
             source=source,
             schedule=lambda: Schedule.of(sequenced, legal.resolved.lines),
             contract=legal.contract,
@@ -76,4 +132,24 @@ def gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, store: Store, requ
             if pipeline.origins or taken.overwritten
             else lambda: gpu_kernel(replace(pipeline, origins=True), schedule, store, require),
         )
-    )
+    )  # fmt: skip
+
+
+def _tried(lowered: Callable[[tuple[Line, ...]], _Lowered], lines: tuple[Line, ...]) -> _Lowered | None:
+    """Return a program by `lines`, or None where they may not be taken."""
+    try:
+        return lowered(lines)
+    except UserError:
+        return None
+
+
+def _rows(
+    lines_for: Callable[[Extents], tuple[Line, ...]], lowered: Callable[[tuple[Line, ...]], _Lowered]
+) -> tuple[Expr, ...]:
+    """Return how long the rows are that could be kept as lanes; none where there are no such rows."""
+    usual, short = lines_for(Extents()), lines_for(Extents(row=launches.ROWS[0]))
+    made = _tried(lowered, short) if short != usual else None
+    if made is None:
+        return ()
+    held = {(d.source, d.name) for d in lowered(usual).legal.demands}
+    return tuple(build.add(d.hi, 1) for d in made.legal.demands if d.loop and (d.source, d.name) not in held)

@@ -2,6 +2,7 @@
 
     python -m examples.apps.gpu right                   every application with its default schedule, beside the oracle
     python -m examples.apps.gpu times [CASE ...]        times beside torch, torch.compile and the device's own ceilings
+    python -m examples.apps.gpu calls                   what a call costs on the host, beside torch
 
 Needs a GPU, torch and Triton. Times are of CUDA graphs over rotating sets of arrays, so that neither launches on the
 host nor a warm cache count; outputs are full of NaN before, and compared afterwards.
@@ -330,16 +331,56 @@ def _graph(calls: list[Callable[[], Any]], stream: Any = None) -> float:
     return statistics.median(found)
 
 
+def calls() -> None:
+    """Print what a call of a small kernel costs on the host, beside a call of torch."""
+    import torch
+
+    y, x = sx.vars("y x")
+    a, b, s = sx.Input("a", sx.float32, 2), sx.Input("b", sx.float32, 1), sx.Param("s", sx.float32)
+    f = sx.Func("f")
+    f[y, x] = sx.maximum(a[y, x] * s + b[x], 0)
+    kernel = sx.compile(f, target="cuda")
+    left, right = torch.randn(8, 128, device="cuda"), torch.randn(128, device="cuda")
+    out = torch.empty_like(left)
+    ways: dict[str, Callable[[], Any]] = {
+        "call": lambda: kernel(left, right, 2.0),
+        "call, out=": lambda: kernel(left, right, 2.0, out=out),
+        "bound": kernel.bind(left, right, 2.0, out=out),
+        "torch.add": lambda: torch.add(left, right),
+        "torch.add, out=": lambda: torch.add(left, right, out=out),
+    }
+    for name, call in ways.items():
+        print(f"{name:18} {_host_us(call):8.2f} us")
+
+
+def _host_us(call: Callable[[], Any], count: int = 500) -> float:
+    """Return the median microseconds that `call` keeps the host."""
+    import torch
+
+    found: list[float] = []
+    for _ in range(9):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(count):
+            call()
+        found.append((time.perf_counter() - start) / count * 1e6)
+    torch.cuda.synchronize()
+    return statistics.median(found[1:])
+
+
 def main() -> int:
     """Run what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("right", "times", "one"), default="times", nargs="?")
+    parser.add_argument("what", choices=("right", "times", "calls", "one"), default="times", nargs="?")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--jobs", type=int, default=6)
     parser.add_argument("--without-compile", action="store_true", help="leave torch.compile out")
     options = parser.parse_args()
     if options.what == "one":
         one(options.names[0])
+        return 0
+    if options.what == "calls":
+        calls()
         return 0
     if options.what == "right":
         return 0 if right(options.names, options.jobs) else 1

@@ -42,7 +42,9 @@ class Facts:
     `dense`: arrays whose last dimension steps by one element. `aligned`: arrays whose address and strides are multiples
     of the element size. Arrays in neither are reached by byte strides and byte alignment. `packed`: dense arrays whose
     last dimension but one steps by the given number of elements, the extent of the last. For GPUs, `even`: arrays whose
-    address, strides and last extent are multiples of 16 bytes; `wide`: positions may need 64 bits.
+    address, strides and last extent are multiples of 16 bytes; `wide`: positions may need 64 bits; `row`: the rows that
+    a program keeps as lanes have at most so many elements, where it is not 0; `many`: there are so many points that
+    programs may take strips of them.
     """
 
     dense: frozenset[str] = frozenset()
@@ -50,6 +52,8 @@ class Facts:
     packed: frozenset[tuple[str, int]] = frozenset()
     even: frozenset[str] = frozenset()
     wide: bool = False
+    row: int = 0
+    many: bool = False
 
 
 OUT_OF_MEMORY = 1

@@ -15,6 +15,7 @@ from stax.lower.hints import units
 from stax.lower.hoist_conditions import hoist_conditions
 from stax.lower.keep_partials import keep_partials
 from stax.lower.keep_values import keep_values
+from stax.lower.mask_arms import mask_arms
 from stax.lower.mask_branches import mask_branches
 from stax.lower.mask_lanes import mask_lanes
 from stax.lower.partition_loops import partition_loops
@@ -53,7 +54,7 @@ def lower_to_blocks(legal: Legal, name: str = "kernel", debug: bool = False) -> 
     lanes = (partials, partial(vectorize_loops, single=False), dots, unroll_loops, settle_conditions)
     kept = (carry_accumulators, mask_branches, share_axes, rows_first, keep_values, carry_rows)
     rolled = partial(start_rows, algebra=context.algebra, at_least=context.at_least)
-    return _run(program, (simplify, rolled, mask_lanes, *lanes, *kept), debug)
+    return _run(program, (simplify, rolled, mask_lanes, mask_arms, *lanes, *kept), debug)
 
 
 def _run(program: Program, steps: tuple[Callable[[Program], Program], ...], debug: bool) -> Program:

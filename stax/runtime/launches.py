@@ -11,6 +11,7 @@ import functools
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, TypeAlias, assert_never
 
 import numpy as np
@@ -36,6 +37,9 @@ Counters: TypeAlias = Mapping[str, int]
 Launch: TypeAlias = Callable[[int, Counters], None]
 
 MOST_POINTS = 2**31 - 1
+ROWS = (1024, 2048, 4096, 8192, 16384)
+"""How many elements rows may have that one program keeps as lanes: a version of a kernel for each that is met."""
+MANY = 1 << 22
 _WIDE = 2**30  # from here on, a position rounded up to whole tiles may need 64 bits
 _WORDS = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "u32": ctypes.c_uint32, "u64": ctypes.c_uint64}
 _FLOATS = {"fp32": ctypes.c_float, "fp64": ctypes.c_double}
@@ -305,12 +309,25 @@ class _Host:
         return self._sums.formula(tuple(exprs))(self._bound.sizes, {**self._bound.scalars, **counters})
 
 
-def facts_on_gpu(host: tuple[Host, ...]) -> Callable[[Bound], Facts]:
-    """Return what tells, of the arrays of a call, which are dense, which even, and whether positions are large."""
+def facts_on_gpu(
+    host: tuple[Host, ...], rows: tuple[Expr, ...] = (), counted: tuple[str, ...] = ()
+) -> Callable[[Bound], Facts]:
+    """Return what tells, of the arrays of a call, which are dense, which even, and whether positions are large.
+
+    rows: how long rows are that may be kept as lanes. counted: outputs of which it matters whether they are large.
+    """
     shapes = [b.shape for b in _allocated(host)]
     fixed = [shape for shape in shapes if not any(isinstance(n, Local) for n in postorder(shape))]
     memory, wide = [formula(shape) for shape in fixed], len(fixed) < len(shapes)
-    return lambda bound: _facts(bound, wide or any(_large(shape, bound) for shape in memory))
+    lengths = formula(rows)
+
+    def found(bound: Bound) -> Facts:
+        longest = max((int(n) for n in lengths(bound.sizes, bound.scalars)), default=0)
+        row = next((n for n in ROWS if longest <= n), 0) if rows else 0
+        many = any(math.prod(bound.sizes[name]) >= MANY for name in counted)
+        return replace(_facts(bound, wide or any(_large(shape, bound) for shape in memory)), row=row, many=many)
+
+    return found
 
 
 def _facts(bound: Bound, wide: bool) -> Facts:

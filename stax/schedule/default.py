@@ -119,7 +119,10 @@ class _Strip:
 
 @dataclass(slots=True)
 class Default:
-    """Chooses for the Funcs that nobody named; what differs on other machines is in methods of their own."""
+    """Chooses for the Funcs that nobody named; what differs on other machines is in methods of their own.
+
+    Those of `once` are not inlined, though they are cheap.
+    """
 
     cheap: ClassVar[int] = CHEAP
     most_copied: ClassVar[int] = MOST_COPIED
@@ -132,6 +135,7 @@ class Default:
     funcs: dict[str, Func] = field(default_factory=dict[str, Func])
     strips: dict[str, _Strip] = field(default_factory=dict[str, _Strip])
     channels: dict[str, int] = field(default_factory=dict[str, int])
+    once: frozenset[str] = frozenset()
 
     def lines(self) -> list[Line]:
         """Return a choice for every Func that is not named."""
@@ -184,7 +188,7 @@ class Default:
         narrow: set[str] = set()  # inlined, and conditions on their positions keep reads inside: not at data
         for f in self.pipeline.funcs:
             if (
-                f.name in self.left.named | self.left.copies | self.left.whole
+                f.name in self.left.named | self.left.copies | self.left.whole | self.once
                 or f.name in self.pipeline.outputs
                 or not self._pure(f)
             ):

@@ -3,18 +3,25 @@
 Inline what is cheaper to compute again than to read; a sum of a row is computed in the program that needs it, all else
 that is kept goes to memory, a kernel a stage. Lanes are tiles of the innermost dims, or the iterations of a reduced
 loop that runs along memory, where sums may be taken in another order.
+
+Where the sizes of a call are known to be so, rows are kept whole as lanes, read and computed once; and what a point
+needs of a few rows is rolled: a program takes a strip of rows, and each row of it is computed once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from stax.algorithm.combine import combine
 from stax.algorithm.domain import plain_dims
 from stax.algorithm.nodes import Func, Pipeline, Update
+from stax.bounds.accesses import Access
+from stax.dtypes import int64
 from stax.expr import build
-from stax.expr.walk import names
-from stax.schedule.default import Default, Unnamed, unnamed
+from stax.expr.nodes import BinaryOp, Read, Var
+from stax.expr.walk import names, postorder
+from stax.schedule.default import Default, Unnamed, operations, unnamed
 from stax.schedule.directives import (
     Atomic,
     ComputeAt,
@@ -27,6 +34,7 @@ from stax.schedule.directives import (
     Reorder,
     Split,
     StageRef,
+    StoreAt,
     Swizzle,
     Vectorize,
     Warps,
@@ -43,27 +51,82 @@ MOST_COPIED = 256
 FEW = 32
 GROUP = 8
 UNIT_WARPS = 8
+COSTLY = 10
+ATOMS = (BinaryOp.ADD, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.AND, BinaryOp.OR, BinaryOp.XOR)
+STRIP = 32
+LEAST_ROLLED = 3
+MOST_ROLLED = 8
+MOST_TRIED = 8
+BYTES_A_THREAD = 64
+MOST_WARPS = 16
 
 
-def complete(pipeline: Pipeline, lines: Iterable[Line], *, bitwise: bool = False) -> tuple[Line, ...]:
-    """Return `lines` with a choice for every Func they do not name; sums keep their order where it is `bitwise`."""
-    said = tuple(lines)
-    return (*said, *_Blocks(pipeline, unnamed(pipeline, said), bitwise=bitwise).lines())
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """What holds of the sizes of a call.
+
+    `row`: rows have at most so many elements, where it is not 0. `many`: there are points enough for all programs when
+    each takes a strip of them.
+    """
+
+    row: int = 0
+    many: bool = False
+
+
+def complete(
+    pipeline: Pipeline, lines: Iterable[Line], *, bitwise: bool = False, extents: Extents | None = None
+) -> tuple[Line, ...]:
+    """Return `lines` with a choice for every Func they do not name; sums keep their order where it is `bitwise`.
+
+    The schedule is for calls of `extents`: those of longer rows are refused.
+    """
+    said, known = tuple(lines), extents or Extents()
+    left, once = unnamed(pipeline, said), frozenset[str]()
+    chosen = _Blocks(pipeline, left, bitwise, known, once)
+    made = chosen.lines()
+    for name in chosen.worth_keeping()[:MOST_TRIED]:
+        tried = _Blocks(pipeline, left, bitwise, known, once | {name})
+        other = tried.lines()
+        if name in tried.kept or name in tried.rolled:
+            once, made = once | {name}, other
+    return (*said, *made)
 
 
 class _Blocks(Default):
     cheap, most_copied = CHEAP, MOST_COPIED
 
-    def __init__(self, pipeline: Pipeline, left: Unnamed, bitwise: bool) -> None:
-        super().__init__(pipeline, left)
-        self.bitwise = bitwise
+    def __init__(
+        self, pipeline: Pipeline, left: Unnamed, bitwise: bool, extents: Extents, once: frozenset[str]
+    ) -> None:
+        super().__init__(pipeline, left, once=once)
+        self.bitwise, self.extents = bitwise, extents
         self.rows: dict[str, str] = {}
+        self.kept: set[str] = set()
+        self.rolled: dict[str, str] = {}
         self.fused: dict[str, str] = {}
+        self.cheap_ones: list[str] = []
+
+    def _inlined(self) -> list[str]:
+        found = super()._inlined()
+        self.cheap_ones = [f for f in reversed(found) if self._worth_keeping(self.funcs[f])]
+        return found
+
+    def worth_keeping(self) -> list[str]:
+        """Return Funcs that are inlined and might rather be computed once, readers first."""
+        return self.cheap_ones
+
+    def _worth_keeping(self, f: Func) -> bool:
+        found = self.readers.get(f.name, [])
+        costly = bool(self.extents.row) and operations(f.values, {}) >= COSTLY and len(found) > 1
+        return costly or (self.extents.many and len({a.index for a in found}) >= LEAST_ROLLED)
 
     def _strip(self, f: Func) -> None:
-        """Compute a value of each row in the program that needs it."""
+        """Compute a value of each row in the program that needs it, and rows of it once in the strip that does."""
         taken = {*self.left.named, *self.left.whole, *self.pipeline.outputs}
         if f.name in taken or not self._local(f) or not f.dims:
+            return
+        if f.name in self.once:
+            self._keep(f)
             return
         head = self._fused_into(f)
         if head is not None:
@@ -93,11 +156,45 @@ class _Blocks(Default):
         here = all(tuple(self.algebra.name(i) for i in a.index) == one.dims and not a.stage for a in found)
         return one.name if here and not busy and self._pure(one) else None
 
+    def _keep(self, f: Func) -> None:
+        """Keep a row of `f` as lanes of the program whose row it is, or roll rows of it."""
+        found = self.readers.get(f.name, [])
+        heads = {self.rows.get(a.func, a.func) for a in found}
+        if len(heads) != 1 or f.name in self.channels:
+            return
+        one = self.funcs[heads.pop()]
+        if one.name in self.left.named | self.left.whole or one.name in self.channels or not self._pure(one):
+            return
+        lane = self._lane(one)
+        if self.extents.row and any(a.func in self.rows for a in found) and len(f.dims) == len(one.dims) == lane + 1:
+            outer = one.dims[:lane]
+            at = [tuple(self.algebra.name(i) for i in a.index) for a in found]
+            if all(i[:-1] == outer and i[-1] is not None for i in at):
+                self.rows[f.name] = one.name
+                self.kept.add(f.name)
+        elif self.extents.many and {a.func for a in found} == {one.name} and self._rolls(f, one, found):
+            self.rolled[f.name] = one.name
+
+    def _rolls(self, f: Func, one: Func, found: list[Access]) -> bool:
+        """Return whether `one` reads each column of `f` in a few rows around its own."""
+        if len(one.dims) < 2 or len(f.dims) != len(one.dims) or one.name in {*self.rows.values(), *self.fused.values()}:
+            return False
+        gaps = [
+            tuple(i - self.algebra.of(Var(int64, d)) for i, d in zip(a.index, one.dims, strict=True)) for a in found
+        ]
+        if any(gap.terms for each in gaps for gap in each):
+            return False
+        steps = {each[-2].const for each in gaps}
+        still = (
+            all(gap.const == 0 for each in gaps for gap in each[:-2]) and len({each[-1].const for each in gaps}) == 1
+        )
+        return still and len(steps) >= LEAST_ROLLED and max(steps) - min(steps) <= MOST_ROLLED
+
     def _row_of(self, f: Func, reader: str, stage: int, index: tuple[object, ...]) -> str | None:
         """Return the Func in whose rows `reader` reads `f`; None where it reads at anything but its own row."""
         one = self.funcs[reader]
         head = self.rows.get(reader)
-        outer = one.dims if head is not None else one.dims[: self._lane(one)]
+        outer = one.dims if head is not None and reader not in self.kept else one.dims[: self._lane(one)]
         if head is None and (stage or not self._pure(one) or reader in self.left.named):
             return None
         if head is None and len(f.dims) == len(one.dims):
@@ -140,11 +237,16 @@ class _Blocks(Default):
         made = self._product(f, 1) if into is not None else None
         if into is not None and made is not None:
             return [Line(StageRef(f.name), ComputeAt(into, 0, self.funcs[into].dims[f.dims.index(made.j)]))]
+        if f.name in self.rolled:
+            head = self.rolled[f.name]
+            y, x = self.funcs[head].dims[-2:]
+            return [Line(StageRef(f.name), d) for d in (StoreAt(head, 0, x), ComputeAt(head, 0, f"{y}.in"))]
         head = self.rows.get(f.name)
         if head is None:
             return [] if f.name in self.pipeline.outputs else [Line(StageRef(f.name), ComputeRoot())]
         one = self.funcs[head]
-        return [Line(StageRef(f.name), ComputeAt(head, 0, one.dims[len(f.dims) - 1]))]
+        outer = len(f.dims) - (1 if f.name in self.kept else 0)
+        return [Line(StageRef(f.name), ComputeAt(head, 0, one.dims[outer - 1]))]
 
     def _around_guests(self, f: Func, stage: int, chosen: list[Directive]) -> list[Directive]:
         if f.order and not stage and any(host == f.name for host, _ in self.left.hosts):
@@ -154,6 +256,10 @@ class _Blocks(Default):
         return chosen
 
     def _pure_loops(self, f: Func, lanes: int) -> list[Directive]:
+        if f.name in self.kept:
+            return [Vectorize(f.dims[-1], upto=self.extents.row)]
+        if f.name in self.rolled:
+            return [Vectorize(f.dims[-1], upto=ROW)]
         if not f.dims or f.name in self.rows:
             return []
         if f.name in self.fused:
@@ -165,19 +271,39 @@ class _Blocks(Default):
             if made is not None:
                 i, j = (f.dims[inner.dims.index(d)] for d in (made.i, made.j))
                 return [*_grid(f.dims, i, j, made), Swizzle(GROUP), Warps(UNIT_WARPS)]
-        guests = [len(self.funcs[name].dims) for name, head in self.rows.items() if head == f.name]
+        guests = [
+            len(self.funcs[name].dims) for name, head in self.rows.items() if head == f.name and name not in self.kept
+        ]
         if guests:
             return self._row_loops(f, max(guests))
+        if f.name in self.rolled.values():
+            return self._strip_loops(f.dims)
         return self._tile(f.dims)
 
     def _row_loops(self, f: Func, outer: int) -> list[Directive]:
         """Return one program for each row, on chunks of its lanes."""
         made: list[Directive] = [Parallel(d) for d in f.dims[:outer]]
         rest = f.dims[outer:]
-        if rest:
+        if rest and self.extents.row:
+            guests = [self.funcs[name] for name, head in self.rows.items() if head == f.name]
+            made += [Vectorize(rest[-1], upto=self.extents.row), self._row_warps((f, *guests), f.dims[:outer])]
+        elif rest:
             lane = rest[-1]
             made += [Split(lane, lane, f"{lane}.in", CHUNK), Vectorize(f"{lane}.in")]
         return made
+
+    def _row_warps(self, many: Iterable[Func], outer: tuple[str, ...]) -> Warps:
+        """Return as many warps as give each thread some bytes of the widest row that is read along its lanes."""
+        roots = [v for f in many for values in (f.values, *(u.values for u in f.updates)) for v in values]
+        found = [n for n in postorder(roots) if isinstance(n, Read) and not names(n.index) <= {*outer}]
+        widest = max([1, *(n.dtype.size_bytes for n in found)])
+        return Warps(min(MOST_WARPS, max(4, self.extents.row * widest // (32 * BYTES_A_THREAD))))
+
+    def _strip_loops(self, dims: tuple[str, ...]) -> list[Directive]:
+        """Return strips of rows as programs, each column a lane, one row at a time."""
+        *outer, y, x = dims
+        tile = [Parallel(y, STRIP), Parallel(x, ROW), Reorder((y, x, f"{y}.in", f"{x}.in")), Vectorize(f"{x}.in")]
+        return [*(Parallel(d) for d in outer), *tile]
 
     def _tile(self, dims: tuple[str, ...]) -> list[Directive]:
         """Return tiles of the two innermost of `dims` as programs, each point a lane."""
@@ -225,6 +351,9 @@ class _Blocks(Default):
             how = combine(f, update)
             free: list[Directive] = [] if how is None or how.exact else [Reassociate()]
             programs: list[Directive] = [] if inside else [Parallel(d) for d in plain]
+            if self.extents.row:
+                warps = [] if inside else [self._row_warps((f,), plain)]
+                return [*free, *programs, Vectorize(along, upto=self.extents.row), *warps]
             return [*free, *programs, Split(along, along, f"{along}.in", CHUNK), Vectorize(f"{along}.in")]
         if inside:
             return []
@@ -259,7 +388,7 @@ class _Blocks(Default):
         how = combine(f, update)
         if how is None or not how.exact or f.dtypes[0].bits < 32 or not update.domain or not f.dims:
             return []
-        if _ragged(f, update):
+        if how.op not in ATOMS or _ragged(f, update):
             return []
         return [Atomic(), *self._tile(tuple(r.name for r in update.domain))]
 

@@ -161,7 +161,7 @@ class Expressions:
     def stored(self, node: Expr, value: Value) -> str:
         """Return `value` in full shape as memory holds it."""
         text = self.whole(node, value)
-        return f"({text}).to(tl.bfloat16)" if node.dtype.name == "bfloat16" else text
+        return f"{self.use('to_bfloat16')}({text})" if node.dtype.name == "bfloat16" else text
 
     def whole(self, node: Expr, value: Value) -> str:
         """Return the text of `value` in the full shape and type of `node`."""
@@ -188,11 +188,11 @@ class Expressions:
                 parts.append(place(real, (axis,), axes))
         if not parts:
             return None
+        parts = [p if p.have else self._condition(p) for p in parts]
         if len(parts) == 1:
             return parts[0]
         level = TIGHT[BinaryOp.AND]
         have = frozenset[Axis]().union(*(p.have for p in parts))
-        parts = [self._condition(p) if have and not p.have else p for p in parts]
         return Value(" & ".join(inside(p, level + 1) for p in parts), level, have)
 
     def address(self, buffer: str, index: Sequence[Expr], values: Sequence[Value], axes: Axes) -> Value:
@@ -239,15 +239,18 @@ class Expressions:
                 return self._rounded(self._binary(node, args[0], args[1]), node.dtype)
             case Select():
                 parts = [self.typed(n, v) for n, v in zip(children(node), args, strict=True)]
+                if node.dtype.is_bool and node.axes:
+                    parts = [parts[0], *map(self._condition, parts[1:])]
                 return Value(f"tl.where({', '.join(p.text for p in parts)})", ATOM, _have(parts))
             case Cast():
                 return self.cast(node.value, args[0], node.dtype)
             case Bitcast(value=value, dtype=dtype):
                 a = self.typed(value, args[0])
-                half = ".to(tl.bfloat16)" if value.dtype.name == "bfloat16" else ""
                 if dtype.name == "bfloat16":
-                    return Value(f"{atom(a)}.to(tl.bfloat16, bitcast=True).to(tl.float32)", ATOM, a.have)
-                return Value(f"{atom(a)}{half}.to({self.type_of(dtype)}, bitcast=True)", ATOM, a.have)
+                    text = f"{self.use('from_bfloat16')}({atom(a)}.to(tl.bfloat16, bitcast=True))"
+                    return Value(text, ATOM, a.have)
+                bits = f"{self.use('to_bfloat16')}({a.text})" if value.dtype.name == "bfloat16" else atom(a)
+                return Value(f"{bits}.to({self.type_of(dtype)}, bitcast=True)", ATOM, a.have)
             case Call():
                 return call(self, node, [self.typed(n, v) for n, v in zip(node.args, args, strict=True)])
             case Load():
@@ -331,7 +334,7 @@ class Expressions:
 
     def _condition(self, value: Value) -> Value:
         """Return a condition of no axis as Triton's interpreter can spread it along some."""
-        if value.have or value.weak:
+        if value.have or value.text in ("True", "False"):
             return value
         return Value(f"{self.use('condition')}({value.text})", ATOM, value.have)
 
@@ -401,7 +404,8 @@ class Expressions:
             if node.other is not None:
                 text += f", other={literal(node.other.value, node.dtype)}"
         text = f"tl.load({text})"
-        return Value(f"{text}.to(tl.float32)" if node.dtype.name == "bfloat16" else text, ATOM, frozenset(axes))
+        text = f"{self.use('from_bfloat16')}({text})" if node.dtype.name == "bfloat16" else text
+        return Value(text, ATOM, frozenset(axes))
 
     def _reduce(self, node: Reduce, args: list[Value]) -> Value:
         value, axis, dtype = node.value, node.axis, node.dtype
@@ -446,6 +450,7 @@ class Expressions:
             left.dtype.name == "int8" and node.dtype.name == "int32" and padded(axis) >= _SMALLEST_INT8
         )
         how = f', input_precision="{self.precision}"' if left.dtype.name == "float32" else ""
+        how += ", out_dtype=tl.int32" if left.dtype.name == "int8" else ""
         if len(rows) == len(cols) == 1 and not small and unit:
             a = a if left.axes == (*rows, axis) else f"tl.trans({a})"
             b = b if right.axes == (axis, *cols) else f"tl.trans({b})"

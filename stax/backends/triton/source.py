@@ -1,7 +1,8 @@
 """Print kernels as Triton source: a module of text each, that needs Triton and nothing of stax.
 
 The points of a grid become one launch axis, the last loop fastest. Positions have 32 bits unless facts say that
-they are wide. Strides are counted in elements; a dimension known to be dense is not multiplied.
+they are wide, or they come from wider data. Strides are counted in elements; a dimension known to be dense is not
+multiplied.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from stax.backends.triton.value import ATOM, TIGHT, Value, inside
 from stax.errors import UnsupportedError
 from stax.expr import build, intrinsics
 from stax.expr.affine import Algebra
-from stax.expr.nodes import BinaryOp, Call, Dot, Expr, Param
+from stax.expr.nodes import BinaryOp, Call, Cast, Dot, Expr, Load, Param
+from stax.expr.value_range import of_dtype, value_ranges
+from stax.expr.walk import children
 from stax.loops import walk
 from stax.loops.launches import Host, Kernel, kernels
 from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Role, Stmt, Store, Timed
 
 _INDENT = "    "
 _UNROLL = 4
+_ROOM = 1 << 30
 _ATOMIC = {
     BinaryOp.ADD: "add", BinaryOp.MIN: "min", BinaryOp.MAX: "max", BinaryOp.AND: "and", BinaryOp.OR: "or",
     BinaryOp.XOR: "xor",
@@ -81,11 +85,11 @@ def emit(host: tuple[Host, ...], facts: Facts | None = None) -> tuple[Source, ..
 
 class _Printer:
     def __init__(self, kernel: Kernel, facts: Facts) -> None:
-        self._kernel, self._facts, self._wide = kernel, facts, facts.wide
+        self._kernel, self._facts, self._wide = kernel, facts, facts.wide or _positions_from_wide_data(kernel)
         self._names = Names()
         self._to = Expressions(
             self._names,
-            wide=facts.wide,
+            wide=self._wide,
             precision=kernel.hints.precision or "tf32x3",
             written=frozenset(walk.buffers_stored(kernel.body)),
         )
@@ -315,6 +319,19 @@ class _Printer:
             inner.lines.append(f"{', '.join(names)} = {', '.join(texts)}")
         lines.append(head)
         lines += _indented(inner.lines)
+
+
+def _positions_from_wide_data(kernel: Kernel) -> bool:
+    """Return whether positions are made of data that leave no room in 32 bits; they may be clipped only later."""
+    loaded: set[int] = set()
+    for node in walk.nodes(kernel.body):
+        if isinstance(node, Load) or any(id(c) in loaded for c in children(node)):
+            loaded.add(id(node))
+        if isinstance(node, Cast) and node.dtype.name == "index" and id(node) in loaded:
+            ((low, high),) = value_ranges((node.value,), lambda read: of_dtype(read.dtype))
+            if low < -_ROOM or high > _ROOM:
+                return True
+    return False
 
 
 def _hands_on(loop: For) -> bool:

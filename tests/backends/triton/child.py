@@ -1,7 +1,8 @@
 """Run or compile every program with Triton, one JSON line each; a process of its own, since Triton asks at its import.
 
 `TRITON_INTERPRET=1 python -m tests.backends.triton.child run` gives differences from the loop interpreter,
-`python -m tests.backends.triton.child compile` what each kernel uses on an H100 that need not be there.
+`python -m tests.backends.triton.child compile` what each kernel uses on an H100 that need not be there, and
+`python -m tests.backends.triton.child device` differences from the oracle on the GPU at hand, on torch's tensors.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -22,6 +25,7 @@ from stax.loops.launches import Host
 from stax.loops.nodes import Program, Role
 from stax.lower.carry_rows import carry_rows
 from stax.lower.split_kernels import split_kernels
+from stax.runtime import launches
 from stax.runtime.arguments import Bound
 from stax.runtime.launches import facts_on_gpu, interpreted
 from stax.testing import interpret
@@ -140,9 +144,38 @@ def public_ran() -> Iterator[dict[str, object]]:
     for name, one in public.PROGRAMS.items():
         outputs = one.make()
         kernel = sx.compile(outputs, one.schedule(outputs), target="cuda")
-        got, want = parts(kernel(**one.given)), parts(interpret(outputs, one.given))
+        with as_many(one):
+            got, want = parts(kernel(**one.given)), parts(interpret(outputs, one.given))
         worst = max(gap(np.asarray(a), np.asarray(b)) for a, b in zip(got, want, strict=True))
         yield {"name": name, "gap": worst, "tolerance": one.tolerance, "public": True}
+
+
+def on_device() -> Iterator[dict[str, object]]:
+    """Yield a difference for each program, from the oracle, on a GPU."""
+    import torch
+
+    def there(value: object) -> object:
+        if not isinstance(value, np.ndarray):
+            return value
+        if value.dtype.name == "bfloat16":
+            return torch.from_numpy(value.view(np.int16).copy()).cuda().view(torch.bfloat16)
+        whole = torch.from_numpy(np.ascontiguousarray(value)).cuda()
+        return whole
+
+    def here(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(here(v) for v in value)  # pyright: ignore[reportUnknownVariableType]
+        raw = value.cpu()
+        return raw.view(torch.int16).numpy().view(sx.bfloat16.dtype) if raw.dtype == torch.bfloat16 else raw.numpy()
+
+    for name, one in public.PROGRAMS.items():
+        outputs = one.make()
+        kernel = sx.compile(outputs, one.schedule(outputs), target="cuda")
+        with as_many(one):
+            got = parts(here(kernel(**{n: there(v) for n, v in one.given.items()})))
+        want = parts(interpret(outputs, one.given))
+        worst = max(gap(a, b) for a, b in zip(got, want, strict=True))
+        yield {"name": name, "gap": worst, "tolerance": one.tolerance}
 
 
 def parts(value: object) -> list[Array]:
@@ -157,18 +190,26 @@ def public_compiled() -> Iterator[dict[str, object]]:
     for name, one in public.PROGRAMS.items():
         outputs = one.make()
         kernel = sx.compile(outputs, one.schedule(outputs), target="cuda")
-        for source in printed(kernel):
+        for source in (s for facts in versions(kernel) for s in facts):
             found = usage(source)
             yield {"name": name, "spilled": found.spilled_bytes, "shared": found.shared_bytes, "public": True}
 
 
-def printed(kernel: sx.Kernel) -> list[Source]:
-    """Return the kernels of `kernel` for dense, even arrays."""
+def as_many(one: public.Program) -> mock._patch[int]:  # pyright: ignore[reportPrivateUsage]
+    """Return what has a few points count as many, where a program asks for that."""
+    return mock.patch.object(launches, "MANY", 1 if one.many else launches.MANY)
+
+
+def versions(kernel: sx.Kernel) -> list[list[Source]]:
+    """Return the kernels of `kernel` for dense, even arrays: for any size, some lengths of rows, and many points."""
     device = kernel.build.device
     assert device is not None
     arrays = frozenset(name for one in kernel.signature.outputs for name in one.buffers)
     arrays |= {one.name for one in kernel.signature.inputs}
-    return list(device.sources(Facts(arrays, even=arrays)))
+    every = Facts(arrays, even=arrays)
+    some = (every, *(replace(every, row=n) for n in (launches.ROWS[0], launches.ROWS[-1])), replace(every, many=True))
+    found = {tuple(s.text for s in made): made for made in map(device.sources, some)}
+    return [list(made) for made in found.values()]
 
 
 def compiled() -> Iterator[dict[str, object]]:
@@ -186,6 +227,6 @@ def compiled() -> Iterator[dict[str, object]]:
 
 
 if __name__ == "__main__":
-    works = (compiled, public_compiled) if sys.argv[1] == "compile" else (ran, public_ran)
+    works = {"compile": (compiled, public_compiled), "run": (ran, public_ran), "device": (on_device,)}[sys.argv[1]]
     for line in (line for work in works for line in work()):
         print(json.dumps(line), flush=True)

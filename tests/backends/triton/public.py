@@ -16,7 +16,10 @@ M, N, T = sx.vars("m n t")
 
 @dataclass(frozen=True)
 class Program:
-    """Outputs, what the kernel is called with, the shape to compute, and how far sums in another order may be."""
+    """Outputs, what the kernel is called with, the shape to compute, and how far sums in another order may be.
+
+    `many`: it is compiled as for so many points that programs take strips of them.
+    """
 
     make: Callable[[], Any]
     given: dict[str, Any]
@@ -24,6 +27,7 @@ class Program:
     tolerance: float = 0.0
     text: str = ""
     outputs: int = 1
+    many: bool = False
 
     def schedule(self, outputs: Any) -> sx.Schedule | None:
         """Return the schedule that is written for it, if one is."""
@@ -70,6 +74,27 @@ def softmax() -> sx.Func:
     e[M, N] = sx.exp(x[M, N] - top[M])
     out[M, N] = e[M, N] / sx.sum(e[M, r], over=r)
     return out
+
+
+def shares_of_rows() -> sx.Func:
+    """Return what part of its row each cell is, and how far the row is from 1."""
+    x = sx.Input("x", sx.float16, 2)
+    r = sx.RDom("r", j=x.shape[1])
+    v, e, out = sx.Func("v"), sx.Func("e"), sx.Func("out")
+    v[M, N] = sx.cast(x[M, N], sx.float32)
+    e[M, N] = sx.exp(v[M, N])
+    out[M, N] = e[M, N] / sx.sum(e[M, r], over=r) + sx.mean(v[M, r], over=r)
+    return out
+
+
+def edges() -> sx.Func:
+    """Return a blur of a padded picture by four rows, of which each is computed once."""
+    a = sx.Input("a", sx.float32, 2)
+    p = sx.pad(a, "edge")
+    g, f = sx.Func("g"), sx.Func("f", shape=a.shape)
+    g[M, N] = p[M, N - 1] + 2 * p[M, N] + p[M, N + 1]
+    f[M, N] = g[M - 1, N] + g[M, N] * 2 + g[M + 1, N] + g[M + 2, N]
+    return f
 
 
 def column_sum() -> sx.Func:
@@ -142,6 +167,41 @@ def gather() -> sx.Func:
     return f
 
 
+def far_gather() -> sx.Func:
+    """Return what clipped numbers of 64 bits point at."""
+    a, at = sx.Input("a", sx.float32, 1), sx.Input("at", sx.int64, 1)
+    f = sx.Func("f")
+    f[N] = a[sx.clip(at[N], 0, a.shape[0] - 1)]
+    return f
+
+
+def products() -> sx.Func:
+    """Return cells that lanes multiply into, which no GPU does at once."""
+    a = sx.Input("a", sx.uint32, 1)
+    r = sx.RDom("r", i=a.shape[0])
+    h = sx.Func("h", shape=(4,))
+    h[N] = sx.uint32(1)
+    h[sx.cast(a[r] % 4, sx.int64)] *= a[r]
+    return h
+
+
+def zeros() -> sx.Func:
+    """Return zeros of both signs, and the smallest numbers."""
+    a, b = sx.Input("a", sx.float32, 1), sx.Input("b", sx.bfloat16, 1)
+    f = sx.Func("f")
+    f[N] = 1 / sx.minimum(a[N], -a[N]) + 1 / sx.maximum(-a[N], a[N]) + sx.sign(sx.cast(b[N], sx.float32))
+    return f
+
+
+def marked() -> sx.Func:
+    """Return reads under conditions that are bools in memory."""
+    a, m = sx.Input("a", sx.float32, 1), sx.Input("m", sx.bool_, 1)
+    r = sx.RDom("r", j=a.shape[0])
+    f = sx.Func("f", shape=(3,))
+    f[N] = sx.max(sx.where(sx.select(r + N > 3, m[N], m[r]), a[r], -9.0), over=r, initial=-10.0)
+    return f
+
+
 def total() -> sx.Func:
     """Return a value without dims."""
     a = sx.Input("a", sx.float32, 1)
@@ -206,6 +266,11 @@ PROGRAMS: dict[str, Program] = {
     "stencil of rolling rows": Program(stencil, {"a": np.arange(161, dtype=np.uint16).reshape(7, 23)}, text=ROLLED),
     "softmax of whole rows": Program(softmax, {"x": floats(3, 70)}, tolerance=1e-6, text=ROWS),
     "softmax": Program(softmax, {"x": floats(3, 70)}, tolerance=1e-6),
+    "softmax of long rows": Program(shares_of_rows, {"x": 2 + _halves(2, 16400)}, tolerance=1e-4),
+    "shares of rows": Program(shares_of_rows, {"x": 2 + _halves(5, 1500)}, tolerance=1e-5),
+    "stencil of strips": Program(stencil, {"a": np.arange(37 * 261, dtype=np.uint16).reshape(37, 261)}, many=True),
+    "stencil of a strip": Program(stencil, {"a": np.arange(3 * 9, dtype=np.uint16).reshape(3, 9)}, many=True),
+    "padded strips": Program(edges, {"a": floats(34, 260)}, many=True),
     "column sum": Program(column_sum, {"x": floats(9, 33)}, tolerance=1e-6),
     "matmul": Program(lambda: matmul(sx.float32, sx.float32), {"a": floats(5, 33), "b": floats(33, 20)},
                       tolerance=1e-5),
@@ -224,6 +289,14 @@ PROGRAMS: dict[str, Program] = {
     "running sum": Program(running_sum, {"a": np.arange(24, dtype=np.int32).reshape(4, 6)}),
     "largest": Program(largest, {"a": floats(4, 9)}, outputs=2),
     "gather": Program(gather, {"a": floats(5, 20), "order": np.array([4, 0, 9, 2], np.int32)}),
+    "far gather": Program(
+        far_gather, {"a": floats(9), "at": np.array([3, -(1 << 40), (1 << 32) + 1, 1 << 62, 8], np.int64)}
+    ),
+    "products": Program(products, {"a": np.arange(1, 40, dtype=np.uint32)}),
+    "zeros": Program(
+        zeros, {"a": np.array([0.0, -0.0, 2.0], np.float32), "b": np.array([1e-40, -1e-40, 0], sx.bfloat16.dtype)}
+    ),
+    "marked": Program(marked, {"a": floats(20), "m": np.arange(20) % 3 == 0}),
     "total": Program(total, {"a": floats(2500)}, tolerance=1e-5),
     "shares of a total": Program(shares, {"a": floats(2500)}, tolerance=1e-5),
     "triangle": Program(triangle, {"a": floats(3, 6)}, tolerance=1e-6),
