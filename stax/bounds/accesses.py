@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import NoReturn
 
 from stax.algorithm.domain import conjuncts, plain_dims
 from stax.algorithm.nodes import Func, Update
+from stax.errors import DefinitionError
 from stax.expr import build
-from stax.expr.affine import Affine, Algebra
-from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Read, Select, Unary, UnaryOp, Var
+from stax.expr.affine import Affine, Algebra, whole
+from stax.expr.nodes import INDEX, Binary, BinaryOp, Cast, Const, Expr, Read, Select, Unary, UnaryOp, Var
+from stax.expr.show import show
 from stax.expr.walk import children, names, postorder
 
 
@@ -28,6 +31,7 @@ class Fact:
 
 Facts = frozenset[Fact]
 NOTHING: Facts = frozenset()
+MOST_ARMS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,17 +70,54 @@ def accesses(func: Func, stage: int, algebra: Algebra) -> list[Access]:
 
 
 def domain_facts(f: Func, stage: int, algebra: Algebra) -> list[Fact]:
-    """Return what holds of the plain dims of a stage by the domain of its Func, in an order that is always the same."""
+    """Return what holds of the plain dims of a stage by the domain of its Func, in an order that is always the same.
+
+    Each is a sum of dims and of what no dim moves, since loops run between such ends. Together they are the domain:
+    where a part of it is no such sum, DefinitionError says so.
+    """
     if f.where is None:
         return []
     plain = set(plain_dims(f, f.updates[stage - 1]) if stage else f.dims)
-    found = [
-        fact
-        for part in conjuncts(f.where)
-        if names((part,)) <= plain
-        for fact in conditions(part, algebra, frozenset())[0]
-    ]
+    found = {fact for part in conjuncts(f.where) if names((part,)) <= plain for fact in _in_sums(part, f, algebra)}
     return sorted(found, key=lambda fact: (fact.sum.terms, fact.sum.const))
+
+
+def _in_sums(part: Expr, f: Func, algebra: Algebra) -> list[Fact]:
+    """Return what `part` says of the dims of `f`, quotients multiplied out: x // 2 <= y is x <= 2y + 1."""
+    found = [fact.sum for fact in conditions(part, algebra, frozenset(), split_only=True)[0]]
+    out: list[Fact] = []
+    while found:
+        one = found.pop()
+        moved = [(n, k) for n, k in one.terms if not isinstance(algebra.atom(n), Var) and names((algebra.atom(n),))]
+        if not moved:
+            out.append(Fact(one))
+            continue
+        number, factor = moved[0]
+        rest = one.without(number)
+        match algebra.atom(number):
+            case Binary(op=BinaryOp.FLOORDIV, left=left, right=Const(value=int(by))) if by > 0 and abs(factor) == 1:
+                slack = 0 if factor > 0 else by - 1
+                found.append(rest * by + algebra.of(left) * factor + slack)
+            case Cast(value=atom) | atom:
+                _no_sum(atom, f)
+    return out if out else _no_sum(part, f)
+
+
+def _no_sum(node: Expr, f: Func) -> NoReturn:
+    why = "is no sum of positions"
+    match node:
+        case Unary(op=UnaryOp.ABS) | Binary(op=BinaryOp.MAX):
+            why = "may only be on the smaller side, as in abs(e) <= n: elsewhere it leaves two parts"
+        case Binary(op=BinaryOp.MIN):
+            why = "may only be on the larger side: elsewhere it leaves two parts"
+        case _:
+            pass
+    raise DefinitionError(
+        f"the `where` of `{f.name}` is no conjunction of comparisons of positions",
+        [(f.span, "defined here")],
+        [f"`{show(node)}` {why}"],
+        hint="compare sums of indices, sizes and Params, joined by &; sx.select in the definition takes any condition",
+    )
 
 
 def kept_inside(found: Iterable[Access]) -> bool:
@@ -107,9 +148,50 @@ def contexts(roots: tuple[Expr, ...], facts: Facts, algebra: Algebra) -> dict[in
     return {id(node): (node, held[id(node)]) for node in order}
 
 
-def conditions(cond: Expr, algebra: Algebra, data: AbstractSet[int]) -> tuple[Facts, Facts]:
-    """Return what is known where `cond` holds, and where it does not, of all but nodes whose ids are in `data`."""
-    return _known(cond, True, algebra, data), _known(cond, False, algebra, data)
+def conditions(cond: Expr, algebra: Algebra, data: AbstractSet[int], split_only: bool = False) -> tuple[Facts, Facts]:
+    """Return what is known where `cond` holds, and where it does not, of all but nodes whose ids are in `data`.
+
+    abs(x) <= y says that x <= y and -x <= y, too; with `split_only`, nothing but those.
+    """
+    yes, no = _known(cond, True, algebra, data), _known(cond, False, algebra, data)
+    return _apart(yes, algebra, split_only), _apart(no, algebra, split_only)
+
+
+def _apart(facts: Facts, algebra: Algebra, split_only: bool) -> Facts:
+    """Return `facts` with what they say of both arms of a minimum, a maximum or a magnitude."""
+    out: set[Fact] = set()
+    for fact in facts:
+        arms = [fact.sum] if fact.unequal else _arms(fact.sum, algebra)
+        out.update([fact] if fact.unequal or (len(arms) > 1 and not split_only) else [])
+        out.update(Fact(arm) for arm in arms if not fact.unequal)
+    return frozenset(out)
+
+
+def _arms(total: Affine, algebra: Algebra) -> list[Affine]:
+    """Return sums that are all at least 0 just where `total` is; itself, where it has no arms."""
+    waiting, out = [total], list[Affine]()
+    while waiting:
+        one = waiting.pop()
+        arms = next((a for a in (_two_arms(one, n, k, algebra) for n, k in one.terms) if a), ())
+        if len(waiting) + len(out) + len(arms) > MOST_ARMS:
+            return [total]
+        waiting += arms
+        out += [] if arms else [one]
+    return out
+
+
+def _two_arms(total: Affine, number: int, factor: int, algebra: Algebra) -> tuple[Affine, ...]:
+    match algebra.atom(number):
+        case Binary(op=BinaryOp.MIN | BinaryOp.MAX as op, left=left, right=right) if (op is BinaryOp.MIN) == (
+            factor > 0
+        ):
+            ends = (algebra.of(left), algebra.of(right))
+        case Unary(op=UnaryOp.ABS, value=value) | Cast(value=Unary(op=UnaryOp.ABS, value=value)) if factor < 0:
+            end = algebra.of(value)
+            ends = (end, end * -1) if whole(value) and algebra.holds(end) else ()
+        case _:
+            return ()
+    return tuple(total.without(number) + end * factor for end in ends)
 
 
 def _data(order: Iterable[Expr]) -> set[int]:

@@ -148,6 +148,10 @@ class Algebra:
         """Return the position `expr` in normal form."""
         return self.expr(self.of(expr))
 
+    def holds(self, affine: Affine) -> bool:
+        """Return whether 64 bits hold the sum whatever its atoms are."""
+        return not self._is_wild(affine)
+
     def name(self, affine: Affine) -> str | None:
         """Return the name of the Var or Local that `affine` is, or None."""
         if affine.const == 0 and len(affine.terms) == 1 and affine.terms[0][1] == 1:
@@ -215,7 +219,9 @@ class Algebra:
                 node
             ):
                 return children(node)
-            case Binary(op=BinaryOp.MIN | BinaryOp.MAX) | Unary(op=UnaryOp.NEG) | Broadcast() if whole(node):
+            case Binary(op=BinaryOp.MIN | BinaryOp.MAX) | Unary(op=UnaryOp.NEG | UnaryOp.ABS) | Broadcast() if whole(
+                node
+            ):
                 return children(node)
             case Cast(value=value) if whole(node) and whole(value):
                 return (value,)
@@ -292,6 +298,9 @@ class Algebra:
             case Select(yes=yes, no=no):
                 (a, b), (c, d) = self._span(self.of(yes)), self._span(self.of(no))
                 return min(a, c), max(b, d)
+            case Unary(op=UnaryOp.ABS, value=value) | Cast(value=Unary(op=UnaryOp.ABS, value=value)) if whole(value):
+                lo, hi = self._span(self.of(value))
+                return EVERY_WORD if self._is_wild(self.of(value)) else (0, max(-lo, hi))
             case Cast(value=value) if value.dtype.bits < 64:
                 return of_dtype(value.dtype)
             case Cast(value=value):

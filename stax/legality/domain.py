@@ -41,7 +41,7 @@ def _inside(f: Func, stage: int, access: Access, source: Func, regions: Regions)
     bounder = context.bounder(ranges, prover)
     cell = dict(zip(source.dims, map(algebra.expr, access.index), strict=True))
     for part in conjuncts(source.where):
-        for fact in conditions(part, algebra, frozenset())[0]:
+        for fact in conditions(part, algebra, frozenset(), split_only=True)[0]:
             short = algebra.of(substitute(algebra.expr(fact.sum), cell))
             low = bounder.interval(short, access.facts).lo
             if low is not None and prover.nonnegative(low):

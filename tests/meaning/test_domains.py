@@ -241,3 +241,55 @@ def test_the_factors_of_a_matrix_take_the_operations_of_a_triangular_code(kind: 
 
     turns = operations(replace(program, body=bare(program.body)), dict.fromkeys(("a", "lower", "upper"), n))
     assert turns <= sum((n - k) ** 2 for k in range(n)) * 1.01
+
+
+CONVEX = {
+    "a diamond": lambda y, x, n, least, most: abs(y - 5) + abs(x - 6) <= 5,
+    "a cone": lambda y, x, n, least, most: abs(x - 6) <= y,
+    "a cone that grows to the left": lambda y, x, n, least, most: y - abs(x - 6) > 3,
+    "a band": lambda y, x, n, least, most: abs(2 * y - x) < 4,
+    "a corner": lambda y, x, n, least, most: least(x, y) >= 3,
+    "below the larger": lambda y, x, n, least, most: most(x, 2 * y - 3) < n - 2,
+    "the smaller of two magnitudes": lambda y, x, n, least, most: most(abs(x - 5), abs(y - 4)) <= 3,
+    "halves": lambda y, x, n, least, most: x // 2 <= y,
+    "thirds on the other side": lambda y, x, n, least, most: y < x // 3,
+    "a half of a sum": lambda y, x, n, least, most: (x + y) // 2 >= n // 2 - 1,
+    "less a quotient": lambda y, x, n, least, most: y - x // 3 >= 2,
+    "two of them": lambda y, x, n, least, most: (abs(x - y) <= 3) & (x // 2 >= 1),
+}
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_a_domain_of_magnitudes_extremes_and_quotients_has_the_cells_that_numpy_says(name: str) -> None:
+    cond = CONVEX[name]
+    a = sx.Input("a", sx.int64, 1)
+    n = a.shape[0]
+    f = sx.Func("f", shape=(n, n + 2), where=lambda y, x: cond(y, x, n, sx.minimum, sx.maximum))
+    f[i, j] = i * 100 + j + 1
+    tiled = sx.Schedule(f)
+    tiled[f].tile((i, j), ("io", "jo"), ("ii", "ji"), (4, 8)).parallel("io").vectorize("ji", 4)
+    swapped = sx.Schedule(f)
+    swapped[f].reorder(j, i)
+    for schedule in (None, tiled, swapped, sx.auto_schedule(f)):
+        kernel = sx.compile(f, schedule, strict_native=True)
+        for size in (0, 1, 7, 12):
+            y, x = np.indices((size, size + 2))
+            inside = cond(y, x, size, np.minimum, np.maximum)
+            np.testing.assert_array_equal(kernel(np.zeros(size, np.int64)), np.where(inside, y * 100 + x + 1, 0))
+
+
+def test_a_magnitude_in_a_select_keeps_reads_inside() -> None:
+    """A cone of light: a cell is read only where it is there."""
+    n = 9
+    u = sx.Func("u", dtype=sx.int64, shape=(5, n), where=lambda t, x: abs(x - 4) <= t)
+    u[0, j] = 1
+    below = sx.select(abs(j - 4) <= i - 2, u[i - 1, j], 0)
+    u[i, j] = (
+        below + sx.select(abs(j - 5) <= i - 1, u[i - 1, j - 1], 0) + sx.select(abs(j - 3) <= i - 1, u[i - 1, j + 1], 0)
+    )
+    want = np.zeros((5, n), np.int64)
+    want[0, 4] = 1
+    for k in range(1, 5):
+        row = np.pad(want[k - 1], 1)
+        want[k] = row[:-2] + row[2:] + np.where(np.abs(np.arange(n) - 4) <= k - 2, row[1:-1], 0)
+    np.testing.assert_array_equal(sx.compile(u, strict_native=True)(), want)
