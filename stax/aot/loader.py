@@ -103,7 +103,8 @@ class Library:
     def _match(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         names = [one[1] for one in self._arguments]
         if len(args) > len(names):
-            raise TypeError(f"{self.__name__}() takes {len(names)} arguments, and {len(args)} were given")
+            takes = ", ".join(names)
+            raise TypeError(f"{self.__name__}() takes ({takes}), and {len(args)} were given; an output goes to out=")
         given = dict(zip(names, args, strict=False))
         for name, value in named.items():
             if name not in names or name in given:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from stax.bounds.accesses import Facts
 from stax.expr.affine import EVERYTHING, Affine, Algebra, Interval, Prover, Ranges
-from stax.expr.nodes import Binary, BinaryOp, Cast, Const, Expr, Local, Param, Read, Select, Size, Var
+from stax.expr.nodes import Binary, BinaryOp, Call, Cast, Const, Expr, Local, Param, Read, Select, Size, Var
 from stax.expr.value_range import ValueRange, of_dtype, value_ranges
 from stax.expr.walk import postorder
 
@@ -141,7 +141,7 @@ class Bounder:
                 lo = None if a.lo is None or b.lo is None else self._prover.minimum(a.lo, b.lo)
                 hi = None if a.hi is None or b.hi is None else self._prover.maximum(a.hi, b.hi)
                 return Interval(lo, hi)
-            case Cast(value=value):
+            case Cast(value=value) if not (_in_integers(value) and self._stands_still(value)):
                 return self._value(value)
             case _ if self._stands_still(atom):
                 return Interval(exact, exact)
@@ -183,6 +183,11 @@ class Bounder:
     def _value(self, expr: Expr) -> Interval:
         lo, hi = value_ranges((expr,), self._of_read)[0]
         return Interval(*(None if math.isinf(e) else Affine(int(e)) for e in (lo, hi)))
+
+
+def _in_integers(expr: Expr) -> bool:
+    """Return whether a call can work `expr` out, of sizes and Params as they are then: in integers alone."""
+    return not any(n.dtype.is_float or isinstance(n, Call) for n in postorder((expr,)))
 
 
 def plain_read(read: Read) -> ValueRange:

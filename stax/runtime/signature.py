@@ -149,5 +149,7 @@ def size_text(expr: Expr, depth: int = 6) -> str:
 
 def _inner(expr: Expr, depth: int) -> str:
     text = size_text(expr, depth - 1)
+    while isinstance(expr, Cast):
+        expr = expr.value
     named = isinstance(expr, Binary) and expr.op not in (BinaryOp.MIN, BinaryOp.MAX)
     return f"({text})" if named else text

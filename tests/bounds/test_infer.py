@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import stax as sx
 
@@ -42,3 +43,30 @@ def test_a_func_whose_last_read_folds_away_is_not_computed() -> None:
     r = sx.RDom("r", j=(0, x))
     f[x] = sx.any(a[r.j + 5] > 3, over=r) | True
     assert sx.compile(f, strict_native=True)(np.uint8([]), shape=(3,)).tolist() == [True] * 3
+
+
+@pytest.mark.parametrize("dtype", [sx.int64, sx.int32, sx.int16, sx.uint8])
+def test_a_sum_of_params_is_what_it_is_at_the_call_whatever_its_type(dtype) -> None:
+    """It was taken for anything that its type can hold, so that no call was served."""
+    t, x = sx.vars("t x")
+    a, steps = sx.Input("a", sx.int64, 1), sx.Param("steps", dtype)
+    u, last = sx.Func("u", shape=(steps, a.shape[0])), sx.Func("last")
+    u[0, x] = a[x]
+    u[t, x] = u[t - 1, x] * 2
+    last[x] = u[steps - 1, x] + a[x]
+    kernel = sx.compile(last, strict_native=True)
+    for many in (1, 2, 9):
+        assert kernel(np.arange(5), steps=many).tolist() == [k * 2 ** (many - 1) + k for k in range(5)]
+    with pytest.raises(sx.errors.BoundsError, match="outside its dimension 0"):
+        kernel(np.arange(5), steps=0)
+
+
+def test_a_sum_of_narrow_params_moves_the_end_of_an_output() -> None:
+    x = sx.Var("x")
+    a, k, f = sx.Input("a", sx.int64, 1), sx.Param("k", sx.int32), sx.Func("f")
+    f[x] = a[x + (k - 1)]
+    kernel = sx.compile(f, strict_native=True)
+    assert str(kernel.signature).endswith("f: int64[max(0, a.shape[0] - (k - 1))]")
+    assert kernel(np.arange(9), k=4).tolist() == [3, 4, 5, 6, 7, 8]
+    with pytest.raises(sx.errors.BoundsError):
+        kernel(np.arange(9), k=0)
