@@ -596,7 +596,7 @@ class _Check:
             own = self.paths[reader.name]
             whole = self.within.whole(reader.name, stage)
             if whole[: len(path)] != path:
-                self._outside(f, access, path[-1])
+                self._outside(f, access, path)
                 continue
             inner = self.within.loops(whole[len(path) :])
             bounder: Bounder | None = None
@@ -610,13 +610,17 @@ class _Check:
                 asked[d] = hull(prover, asked[d], known[key])
         return asked
 
-    def _outside(self, f: Func, access: Access, last: tuple[StageRef, int]) -> None:
+    def _outside(self, f: Func, access: Access, path: Path) -> None:
         """Refuse a reader outside the loops where `f` is computed."""
+        (at, _), loop = path[-1], self._loop_name(path[-1])
+        beyond = self.readers.get(access.func, [])
+        may_follow = beyond and all(self.within.whole(r.name, k)[: len(path)] == path for r, k, _ in beyond)
+        place = f"compute `{access.func}` in that loop too, or " if may_follow else ""
         raise LegalityError(
-            f"`{f.name}` is computed inside loop `{self._loop_name(last)}` of `{last[0]}`, but "
-            f"`{stage_name(access.func, access.stage)}`, which also reads it, is outside that loop",
+            f"`{f.name}` is computed inside loop `{loop}` of `{at}`, but "
+            f"`{stage_name(access.func, access.stage)}`, which reads it, is outside that loop",
             [(access.read.span if access.read else None, "read here")],
-            hint=f"compute `{f.name}` further out",
+            hint=f"{place}compute `{f.name}` further out",
         )
 
     def _nest(self, f: Func, stage: int, runs: tuple[Expr, ...] = ()) -> None:

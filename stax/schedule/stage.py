@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stax.errors import ScheduleError, UnsupportedError
 from stax.schedule.directives import Line, StageRef
 from stax.schedule.nest import closest
 from stax.schedule.words import LATER, USAGE, make
-from stax.source import here
+from stax.source import Span, here
 
 if TYPE_CHECKING:
     from stax.schedule.schedule import Schedule
@@ -240,7 +241,7 @@ class Stage:
         return self._say("split_reduction", r, n, u, name)
 
     def _say(self, word: str, *args: Any, **named: Any) -> Stage:
-        span = here()
+        span = _at_word(here(), word)
         plain = [self.schedule.plain(a, span) for a in args]
         given = {k: self.schedule.plain(v, span) for k, v in named.items() if v is not None}
         self.schedule.say(Line(self.at, make(word, plain, given, span)))
@@ -257,3 +258,9 @@ class Stage:
             return f"<{self.at}: an Input>"
         loops = ", ".join(f"{loop.name} {loop.kind.value}" for loop in self.schedule.nest(self.at).loops)
         return f"<{self.at}: {loops}>"
+
+
+def _at_word(span: Span | None, word: str) -> Span | None:
+    """Return the part of `span`, a chain of directives on one line, that says the last of them."""
+    at = -1 if span is None else span.text.rfind(f".{word}(", span.column, span.end)
+    return span if span is None or at < 0 else replace(span, column=at + 1)

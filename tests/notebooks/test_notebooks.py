@@ -6,6 +6,7 @@ Cells tagged `varies` show times, pictures, or what depends on the machine: of t
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from pathlib import Path
@@ -16,6 +17,7 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
+PLOT = ROOT / "notebooks" / "times.jpg"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -28,6 +30,12 @@ def executed(path: Path, folder: Path):
     for cell in code(book):
         cell.metadata.pop("execution", None)
     return book
+
+
+def pictures(book) -> list[bytes]:
+    """Return the pictures that a notebook shows."""
+    found = [output.get("data", {}).get("image/jpeg") for cell in code(book) for output in cell.outputs]
+    return [base64.b64decode(picture) for picture in found if picture]
 
 
 def code(book):
@@ -59,6 +67,8 @@ def test_a_notebook_gives_what_stands_in_it(path, tmp_path, request):
     book = executed(path, tmp_path)
     if request.config.getoption("--update-golden"):
         nbformat.write(book, path)
+        if path.stem == "schedules":
+            PLOT.write_bytes(pictures(book)[-1])
     stored = nbformat.read(path, as_version=4)
     assert len(code(stored)) == len(code(book)) > 5
     for before, after in zip(code(stored), code(book), strict=True):
@@ -71,3 +81,7 @@ def test_a_notebook_names_nothing_of_the_machine_that_ran_it(path):
     assert "/tmp/" not in text
     assert str(ROOT) not in text
     assert len(text) < 400_000
+
+
+def test_the_plot_of_the_readme_is_that_of_the_notebook():
+    assert PLOT.read_bytes() == pictures(nbformat.read(ROOT / "notebooks" / "schedules.ipynb", as_version=4))[-1]
