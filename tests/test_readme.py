@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import stax as sx
+from examples.blur import blur_y
+from stax.schedule.words import USAGE
+from stax.target import Target
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAIRS = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
@@ -55,3 +60,16 @@ def test_commands_it_names_are_those_of_the_command_line():
     named = set(re.findall(r"^stax (\w+)", shown, re.MULTILINE)) | set(re.findall(r"`stax (\w+)", README))
     assert named
     assert named <= set(get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def test_the_schedule_that_is_worked_out_is_what_the_machine_of_the_figures_gets():
+    machine = Target("x86_64-unknown-linux-gnu", "znver5", "+avx512f", 64, 2, 48 << 10, 1 << 20, 32 << 20)
+    text = str(sx.auto_schedule(blur_y, target=machine))
+    assert "# blur_y: strips of" in text
+    assert f"```text\n{text}```" in README
+
+
+def test_every_directive_is_named_in_the_table_of_directives():
+    table = README[README.index("| directive,") : README.index("`help(sx.Schedule(f)[f].tile)`")]
+    named = set(re.findall(r"`(\w+)\(", table)) | set(re.findall(r"\), `(\w+)\(", table))
+    assert named == set(USAGE)
