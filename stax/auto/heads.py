@@ -30,7 +30,8 @@ from stax.schedule.directives import (
 CHUNK = 16384
 TASK_POINTS = 1 << 16
 MOST_FOLD = 64
-STREAM_OPS = 60
+STREAM_OPS = 60  # operations a byte written
+BURST_OPS = 2  # the same, of what must be done before a row
 
 
 def lines_of(choice: Choice, group: Group) -> list[Line]:
@@ -128,14 +129,32 @@ def _inner_lanes(choice: Choice, head: FuncFacts, var: str) -> list[Directive]:
 
 
 def _streams(choice: Choice, group: Group, head: FuncFacts) -> bool:
-    """Return whether the result of a head is large, read by nothing, and waits for memory rather than for values."""
+    """Return whether the result of a head is large, read by nothing, and waits for memory rather than for values.
+
+    Where a row is written only after much else was done for it, its stores come in a burst that nothing overlaps; the
+    caches take such a burst at once.
+    """
     if not head.output or head.name in choice.facts.readers or head.channels is not None:
         return False
     size = prod(choice.numbers.extents[head.name]) * head.cell_bytes
     work = head.ops + sum(choice.facts.funcs[m.name].ops * m.window.scale for m in group.members)
     light = not any(choice.facts.funcs[m.name].stages[1:] and _heavy(choice, m) for m in group.members)
     large = not choice.numbers.given or size > choice.machine.l3_bytes // 4
-    return large and work / head.cell_bytes <= STREAM_OPS and light
+    burst = any(_sums_row(choice, m) for m in group.members)
+    before = sum(choice.facts.funcs[m.name].ops for m in group.members if _goes_along(choice, m))
+    even = not burst or before / head.cell_bytes <= BURST_OPS
+    return large and work / head.cell_bytes <= STREAM_OPS and light and even
+
+
+def _sums_row(choice: Choice, member: Member) -> bool:
+    """Return whether a row of the head cannot begin before the member has gone along all of one."""
+    f = choice.facts.funcs[member.name]
+    return len(f.dims) == member.row + 1 and any(s.domain for s in f.stages)
+
+
+def _goes_along(choice: Choice, member: Member) -> bool:
+    f = choice.facts.funcs[member.name]
+    return len(f.dims) > member.row + 1 or any(s.domain for s in f.stages)
 
 
 def _heavy(choice: Choice, member: Member) -> bool:

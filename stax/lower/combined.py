@@ -20,7 +20,7 @@ def operator_of(store: Store) -> BinaryOp | None:
 def combined(value: Expr, buffer: str, index: tuple[Expr, ...]) -> Expr:
     """Return `e` of the value `cell op e` that is to be stored in the cell `buffer[index]`.
 
-    Where the cell is read under a mask, as in lanes that a rounded tail has too many, it is padding that is combined with.
+    Where the cell is read under a mask, as in lanes past an end, it is padding that is combined with.
     """
     found = _parts(value, buffer, index)
     if found is None:

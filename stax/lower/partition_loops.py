@@ -13,7 +13,7 @@ Needs: `tidy_loops`. Gives: the same program; VECTOR and UNROLL loops have const
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from stax.algorithm.nodes import MARK
@@ -24,6 +24,7 @@ from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Local, Select
 from stax.expr.walk import children, postorder
 from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Program, Stmt, Store, Timed
 from stax.loops.walk import as_block, copy_with_fresh_names, expressions, statements, substitute
+from stax.loops.walk import children as children_of
 from stax.lower.tidy_loops import Scope, tidy
 
 SHORT = 8
@@ -73,6 +74,7 @@ class _Cutter:
         self.copies = 0
         self.left = 0
         self._seen: dict[int, tuple[Expr, int, list[Expr]]] = {}
+        self._named: dict[int, tuple[Expr, frozenset[str]]] = {}
 
     def block(self, block: Block, scope: Scope) -> Block:
         out: list[Stmt] = []
@@ -385,7 +387,7 @@ class _Cutter:
     def _conditions(self, body: Block) -> list[Expr]:
         """Return the conditions that cost something: all but those in bounds of loops and of storage."""
         found: dict[int, Expr] = {}
-        for s in statements(body):
+        for s, inner in _within(body, None):
             match s:
                 case Allocate():
                     roots: tuple[Expr, ...] = ()
@@ -394,8 +396,17 @@ class _Cutter:
                 case _:
                     roots = expressions(s)
             for root in roots:
-                found |= {id(node): node for node in self._below(root)[1]}
+                for node in self._below(root)[1]:
+                    if inner is None or not _is_clamp(node) or inner in self._names_in(node):
+                        found[id(node)] = node
         return list(found.values())
+
+    def _names_in(self, node: Expr) -> frozenset[str]:
+        known = self._named.get(id(node))
+        if known is None:
+            names = frozenset(e.name for e in postorder((node,)) if isinstance(e, Local))
+            known = self._named[id(node)] = (node, names)
+        return known[1]
 
     def weight(self, stmt: Stmt) -> int:
         """Return how many nodes `stmt` has, those shared among its statements counted again."""
@@ -415,6 +426,20 @@ class _Cutter:
                     deciding.append(node)
             known = self._seen[id(root)] = (root, len(order), deciding)
         return known[1], known[2]
+
+
+def _within(stmt: Stmt, inner: str | None) -> Iterator[tuple[Stmt, str | None]]:
+    """Yield statements, each with the variable of the innermost loop of many turns around it, if there is one."""
+    yield stmt, inner
+    below = inner
+    if isinstance(stmt, For) and stmt.kind is LoopKind.SERIAL and (build.integer(stmt.extent) or SHORT + 1) > SHORT:
+        below = stmt.var.name
+    for child in children_of(stmt):
+        yield from _within(child, below)
+
+
+def _is_clamp(node: Expr) -> bool:
+    return isinstance(node, Binary) and node.op in (BinaryOp.MIN, BinaryOp.MAX)
 
 
 def _decides(node: Expr) -> bool:

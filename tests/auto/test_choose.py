@@ -157,3 +157,20 @@ def test_lanes_are_cut_where_positions_are_clamped() -> None:
     p, f = sx.pad(a, "edge"), sx.Func("f", shape=a.shape)
     f[y, x] = p[y, x - 1] + p[y, x] + p[y, x + 1]
     assert "predicate" not in text(f)
+
+
+def test_rows_that_wait_for_much_else_are_not_streamed() -> None:
+    """Their stores would come in bursts that nothing overlaps."""
+    assert "stream()" not in str(sx.auto_schedule(_normalised(exponentials=True)))
+    assert "stream()" in str(sx.auto_schedule(_normalised(exponentials=False)))
+
+
+def _normalised(exponentials: bool) -> sx.Func:
+    y, x = sx.vars("y x")
+    a = sx.Input("a", sx.float32, 2)
+    r = sx.RDom("r", j=a.shape[1])
+    e, total, f = sx.Func("e"), sx.Func("total"), sx.Func("f")
+    e[y, x] = sx.exp(a[y, x]) + sx.exp(-a[y, x]) if exponentials else a[y, x]
+    total[y] = sx.sum(e[y, r.j], over=r)
+    f[y, x] = e[y, x] / total[y]
+    return f

@@ -395,16 +395,23 @@ def _only(lanes: str) -> int | None:
 
 
 def _streamed(s: State, place: Place, at: str, text: str, wide: str, size: int) -> None:
-    """Write a vector past the caches where its address is a multiple of its size, else as any other."""
-    f, align = s.f, min(size, _LINE_BYTES)
+    """Write a vector past the caches where its address is a multiple of its size, or in pieces of 16 bytes.
+
+    Arrays are mostly at multiples of 16, and pieces that follow each other leave as whole lines; at other addresses a
+    vector is written as any other.
+    """
+    f, aligned = s.f, min(size, _LINE_BYTES)
     f.streams = True
-    low = f.put(f"and i64 {f.put(f'ptrtoint ptr {at} to i64')}, {align - 1}")
-    past, plain, join = f.label("past"), f.label("plain"), f.label("stored")
-    f.act(f"br i1 {f.put(f'icmp eq i64 {low}, 0')}, label %{past}, label %{plain}")
-    f.begin(past)
-    f.act(f"store {wide} {text}, ptr {at}, align {align}, !tbaa {place.tag}, !nontemporal {f.module.once()}")
-    f.act(f"br label %{join}")
-    f.begin(plain)
+    bits = f.put(f"ptrtoint ptr {at} to i64")
+    join = f.label("stored")
+    for align in dict.fromkeys((aligned, _LEAST_STREAMED_BYTES)):
+        low = f.put(f"and i64 {bits}, {align - 1}")
+        past, plain = f.label("past"), f.label("plain")
+        f.act(f"br i1 {f.put(f'icmp eq i64 {low}, 0')}, label %{past}, label %{plain}")
+        f.begin(past)
+        f.act(f"store {wide} {text}, ptr {at}, align {align}, !tbaa {place.tag}, !nontemporal {f.module.once()}")
+        f.act(f"br label %{join}")
+        f.begin(plain)
     f.act(f"store {wide} {text}, ptr {at}, align {place.align}, !tbaa {place.tag}")
     f.act(f"br label %{join}")
     f.begin(join)

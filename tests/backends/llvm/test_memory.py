@@ -287,3 +287,24 @@ def test_lanes_looked_up_by_bits_of_what_was_read_backwards(name: str, lanes: in
     s[f].vectorize(x, lanes)
     given, entries = np.random.default_rng(3).integers(0, 127, 64).astype(name), np.arange(10, 14).astype(np.int16)
     np.testing.assert_array_equal(sx.compile(f, s, strict_native=True)(given, entries), entries[given[::-1] % 4])
+
+
+@pytest.mark.parametrize("offset", [0, 16, 32, 48, 4])
+def test_what_is_streamed_to_a_multiple_of_16_bytes_goes_past_the_caches(offset: int) -> None:
+    """NumPy's arrays are mostly at 16 bytes past a line."""
+    import stax as sx
+
+    y, x = sx.vars("y x")
+    a = sx.Input("a", sx.float32, 2)
+    f = sx.Func("f")
+    f[y, x] = a[y, x] + 1
+    s = sx.Schedule(f)
+    s[f].vectorize(x, 16).stream()
+    kernel = sx.compile(f, s, strict_native=True)
+    raw = np.zeros(64 + 64 + 5 * 37 * 4, np.uint8)
+    at = -raw.ctypes.data % 64 + offset
+    out, given = raw[at : at + 5 * 37 * 4].view(np.float32).reshape(5, 37), np.arange(185, dtype=np.float32)
+    np.testing.assert_array_equal(kernel(given.reshape(5, 37), out=out), given.reshape(5, 37) + 1)
+    stores = [line for line in kernel.source("llvm").splitlines() if "!nontemporal" in line]
+    assert any("align 64," in line for line in stores)
+    assert any("align 16," in line for line in stores)
