@@ -106,7 +106,10 @@ if _TYPE_CHECKING:
     from stax.compiler import compile_all as compile_all
     from stax.compiler import explain as explain
     from stax.compiler import realize as realize
+    from stax.measure.bench import bench as bench
+    from stax.measure.compare import compare as compare
     from stax.measure.profile import profile as profile
+    from stax.measure.roofline import roofline as roofline
     from stax.measure.trace import trace as trace
     from stax.measure.traffic import traffic as traffic
     from stax.runtime.kernel import Kernel as Kernel
@@ -116,15 +119,18 @@ _LATER = {
     "Kernel": "stax.runtime.kernel",
     "Schedule": "stax.schedule.schedule",
     "auto_schedule": "stax.compiler",
+    "bench": "stax.measure.bench",
     "check": "stax.compiler",
+    "compare": "stax.measure.compare",
     "compile": "stax.compiler",
     "compile_all": "stax.compiler",
     "explain": "stax.compiler",
     "export": "stax.aot.export",
     "profile": "stax.measure.profile",
+    "realize": "stax.compiler",
+    "roofline": "stax.measure.roofline",
     "trace": "stax.measure.trace",
     "traffic": "stax.measure.traffic",
-    "realize": "stax.compiler",
 }
 
 

@@ -202,13 +202,26 @@ def clear(folder: CacheFolder = None) -> None:
     collect(folder, 0)
 
 
+@app.command()
+def roofline(
+    threads: Threads = None,
+    again: Annotated[bool, typer.Option("--again", help="measure, where it was measured already")] = False,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="readings in each of two runs")] = 7,
+) -> None:
+    """Measure what memory gives and what the processor does at most; kept in the cache folder."""
+    from stax.measure.roofline import roofline as measured
+
+    typer.echo(str(measured(threads=threads, again=again, rounds=rounds)))
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(
     ctx: typer.Context,
     name: Annotated[
         str,
         typer.Argument(
-            help="b4: beside Halide; b5: time to compile; call; start; hand; imports; wavefronts; heat2d, seidel2d"
+            help="b4: beside Halide; b5: time to compile; seed: S = rho * beta, beside NumPy; call; start; hand;"
+            " imports; wavefronts; heat2d, seidel2d"
         ),
     ],
 ) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 import stax
 from stax.errors import ArgumentError
 
-BENCHES = ("b4", "b5", "imports", "wavefronts", "hand", "heat2d", "seidel2d", "call", "start", "gpu")
+BENCHES = ("b4", "b5", "imports", "wavefronts", "hand", "heat2d", "seidel2d", "call", "start", "gpu", "seed")
 _OWN = {
     "hand": ("examples.apps.by_hand",),
     "call": ("examples.apps.calls", "call"),
     "start": ("examples.apps.calls", "start"),
     "gpu": ("examples.apps.gpu",),
+    "seed": ("examples.apps.seed",),
 }
 
 

@@ -11,7 +11,6 @@ import typer
 
 from stax import dtypes
 from stax.cli.programs import write
-from stax.cli.timing import alternate
 from stax.compiler import auto_schedule, host, threads_of
 from stax.compiler import compile as compile_
 from stax.errors import ArgumentError
@@ -20,6 +19,7 @@ from stax.lang.inputs import Input, Param
 from stax.lang.math import cast, rint, saturating_cast
 from stax.lang.pad import pad
 from stax.lang.var import vars as vars_
+from stax.measure.bench import bench
 from stax.testing import interpret
 
 Image = np.ndarray[Any, Any]
@@ -91,7 +91,8 @@ def run_demo(out: Path, threads: int | None, strict: bool, rounds: int) -> None:
     apart = np.abs(plain.astype(np.int16) - sharp)
     many = np.count_nonzero(apart)
     typer.echo(f"       NumPy, which adds in another order, differs in {many:,} of them, by at most {apart.max()}")
-    ours, numpys = alternate(lambda: kernel(photo, threads=count), lambda: unsharp_numpy(photo), rounds)
+    times = bench(lambda: kernel(photo, threads=count), lambda: unsharp_numpy(photo), rounds=rounds, warmup=1)
+    ours, numpys = (t.median_s for t in times.timings)
     typer.echo(
         f"time:  stax {ours * 1e3:.2f} ms on {count} threads, NumPy {numpys * 1e3:.2f} ms: {numpys / ours:.1f} times as"
         f" fast (medians of {rounds} turns, {photo.shape[2]} x {photo.shape[1]} pixels)"

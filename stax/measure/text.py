@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
@@ -40,3 +41,13 @@ def bytes_text(n: int) -> str:
     """
     scale, unit = next(((s, u) for s, u in _UNITS if n >= s), (1, "B"))
     return f"{n / scale:.1f} {unit}" if scale > 1 else f"{n} {unit}"
+
+
+def digits(value: float, count: int) -> str:
+    """Return a positive `value` with `count` digits, or as many as it has before its point.
+
+    >>> digits(3.14159, 3), digits(0.0123456, 3), digits(12345.6, 3), digits(0, 3)
+    ('3.14', '0.0123', '12346', '0.00')
+    """
+    places = count - 1 - (math.floor(math.log10(value)) if value > 0 else 0)
+    return f"{value:.{max(0, places)}f}"

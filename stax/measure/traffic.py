@@ -137,13 +137,13 @@ def _given(pipeline: Pipeline, shapes: Mapping[str, Any]) -> tuple[dict[tuple[st
     """Return the sizes and the values of Params that `shapes` gives."""
     ranks = {i.name: len(i.dims) for i in pipeline.inputs}
     ranks |= {name: len(pipeline.func(name).dims) for name in pipeline.outputs}
-    scalars = {s.name for s in pipeline.scalars}
+    scalars = {s.name: s.dtype.is_integer for s in pipeline.scalars}
     sizes: dict[tuple[str, int], int] = {}
     params = {s.name: int(s.default) for s in pipeline.scalars if s.default is not None and s.dtype.is_integer}
     params = params if shapes else {}
     for name, given in shapes.items():
         if name in scalars:
-            params[name] = int(given)
+            params |= {name: int(given)} if scalars[name] else {}
             continue
         if name not in ranks:
             known = ", ".join((*ranks, *sorted(scalars))) or "none"

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 from stax.cli.app import app
 from stax.cli.demo import photograph, unsharp, unsharp_numpy
 from stax.cli.doctor import examine
-from stax.cli.timing import alternate
 from stax.compiler import compile as compile_
 from stax.runtime.cache import Store, digest
 
@@ -223,12 +222,18 @@ def test_a_benchmark_that_is_not_there_is_refused():
     assert "one of b4, b5, imports" in stax("bench", "b9", code=2)
 
 
-def test_times_are_taken_in_turns():
-    calls: list[str] = []
-    first, second = alternate(lambda: calls.append("a"), lambda: calls.append("b"), 3)
-    assert calls == ["a", "b"] * 4
-    assert first >= 0
-    assert second >= 0
+def test_the_roofline_is_measured_once(monkeypatch, tmp_path):
+    from stax.measure import roofline
+
+    monkeypatch.setenv("STAX_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(roofline, "LEAST_BYTES", 1 << 20)
+    monkeypatch.setattr(roofline, "TIMES_L3", 0)
+    monkeypatch.setattr(roofline, "ORDER", 64)
+    said = stax("roofline", "--threads", 1, "--rounds", 1)
+    assert "ridge P / B" in said
+    assert stax("roofline", "--threads", 1) == said
+    assert stax("roofline", "--threads", 1, "--again", "--rounds", 2) != said
+    assert "machine" in stax("cache", "ls")
 
 
 def test_the_command_works_in_a_process_of_its_own(program):

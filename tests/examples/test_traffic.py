@@ -16,8 +16,7 @@ def test_the_least_is_what_the_authors_of_an_application_counted(app: str) -> No
     one, program = apps.APPS[app], stax_suite.PROGRAMS[app]()
     params = one.params("full")
     given = stax_suite.arguments(app, one.make(params), params)
-    shapes = {name: v for name, v in given.items() if not isinstance(v, float)}
-    found = sx.traffic(program, sx.Schedule.load(stax_suite.by_machine(app), program), **shapes)
+    found = sx.traffic(program, sx.Schedule.load(stax_suite.by_machine(app), program), **given)
     assert found.bytes_least == pytest.approx(one.work(params)["bytes"], rel=5e-3)
     assert found.over_least is not None
     assert found.over_least >= 1
