@@ -281,7 +281,7 @@ def main() -> int:
         for session in range(options.sessions):
             found = [measured(case, beside, options) for case in cases]
             print(f"stax beside {beside}, session {'AB'[session] if session < 2 else session + 1}")
-            print(tabulate(found, None if machine is None else machine.bandwidth), "\n", flush=True)
+            print(f"{tabulate(found, None if machine is None else machine.bandwidth)}\n", flush=True)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Exercises of "Stax (5): Caching and Measurement" whose answers are verdicts on schedules, or bounds that these give."""
+"""Exercises of "Stax (5): Caching and Measurement" whose answers are verdicts on schedules, or bounds."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_exercise_50_loops_that_a_dependence_runs_against_are_not_exchanged() ->
 
 
 def test_exercise_50_after_a_skew_they_are_and_tiles_are_right() -> None:
-    """j += i makes the distances (1, 1), (0, 1) and (1, 0): the band may be permuted and tiled."""
+    """Skewed by j += i, the distances are (1, 1), (0, 1) and (1, 0): loops may be exchanged and tiled."""
     v = exercise_50()
     exchanged, tiled = sx.Schedule(v), sx.Schedule(v)
     exchanged[v].skew(j, i, 1).reorder(j, i)
