@@ -112,8 +112,8 @@ class _Counter:
     def moved(self, head: StageRef, members: Sequence[StageRef], earlier: Iterable[str]) -> Moved:
         """Return what one pass moves, after others wrote the Funcs `earlier`."""
         before, here = frozenset(earlier), frozenset(ref.func for ref in members)
-        read: dict[tuple[str, int], Box] = {}
-        written: dict[str, Box] = {}
+        read: dict[tuple[str, int], list[Box]] = {}
+        written: dict[tuple[str, int], list[Box]] = {}
         for ref in members:
             f = self.pipeline.func(ref.func)
             found = self.regions.context.accesses[f.name][ref.stage]
@@ -122,15 +122,11 @@ class _Counter:
                     continue
                 if access.source in here and access.source not in before and not self._far(access, found):
                     continue
-                key = (access.source, access.read.part)
-                read[key] = self._both(read.get(key), self._box(f, access))
-            if f.name not in self.near:
-                stored = found[-1] if ref.stage else None
-                box = self.regions.boxes[f.name] if stored is None else self._box(f, stored)
-                written[f.name] = self._both(written.get(f.name), box)
-        reads = sum((self._bytes(box, self.types[n][part]) for (n, part), box in read.items()), NOTHING)
-        writes = sum((self._bytes(box, sum(self.types[n])) for n, box in written.items()), NOTHING)
-        return Moved(str(head), tuple(str(ref) for ref in members), reads, writes)
+                self._join(read.setdefault((access.source, access.read.part), []), self._box(f, access))
+            for part in range(0 if f.name in self.near else len(f.dtypes)):
+                box = self._box(f, found[-1]) if ref.stage else self.regions.boxes[f.name]
+                self._join(written.setdefault((f.name, part), []), box)
+        return Moved(str(head), tuple(str(ref) for ref in members), self._bytes(read), self._bytes(written))
 
     def _far(self, access: Access, found: Sequence[Access]) -> bool:
         """Return whether a read of what its own pass makes goes back over a plane or more."""
@@ -161,17 +157,29 @@ class _Counter:
         whole = [bounder.interval(i, access.facts) for i in access.index]
         return tuple(box if i.lo is None or i.hi is None else i for i, box in zip(whole, boxes, strict=True))
 
-    def _both(self, first: Box | None, second: Box) -> Box:
-        if first is None:
-            return second
-        return tuple(hull(self._prover(), a, b) for a, b in zip(first, second, strict=True))
+    def _join(self, boxes: list[Box], new: Box) -> None:
+        """Add `new` to `boxes`: with each whose hull with it has no more cells than both have."""
+        for k, box in enumerate(boxes):
+            both = tuple(hull(self._prover(), a, b) for a, b in zip(box, new, strict=True))
+            if self._cells(both).at_most(self._cells(box) + self._cells(new)):
+                del boxes[k]
+                self._join(boxes, both)
+                return
+        boxes.append(new)
 
     def _prover(self) -> Prover:
         context = self.regions.context
         return Prover(context.algebra, {}, dict(context.at_least))
 
-    def _bytes(self, box: Box, cell_bytes: int) -> Polynomial:
-        total = Polynomial.of(cell_bytes)
+    def _bytes(self, touched: dict[tuple[str, int], list[Box]]) -> Polynomial:
+        total = NOTHING
+        for (name, part), boxes in touched.items():
+            for box in boxes:
+                total += self._cells(box) * self.types[name][part]
+        return total
+
+    def _cells(self, box: Box) -> Polynomial:
+        total = Polynomial.of(1)
         for interval in box:
             total *= self.extents.length(interval, self.regions.context.algebra)
         return total

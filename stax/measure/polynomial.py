@@ -48,6 +48,15 @@ class Polynomial:
         """What it is, where it has no sizes."""
         return None if any(product for product, _ in self.terms) else sum(factor for _, factor in self.terms)
 
+    def at_most(self, other: Polynomial) -> bool:
+        """Return whether it is no more than `other`, where sizes are large.
+
+        >>> n, m = Polynomial.of("n"), Polynomial.of("m")
+        >>> (n + 2).at_most(n * 2), (n * 2).at_most(n + 2), n.at_most(m)
+        (True, False, False)
+        """
+        return all(factor > 0 for factor in _leading(other + self * -1).values())
+
     def over(self, other: Polynomial) -> Fraction | None:
         """Return what self / other comes to as all sizes grow; None where that depends on which of them grow.
 

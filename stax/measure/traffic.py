@@ -96,7 +96,7 @@ def traffic(program: Any, schedule: Schedule | None = None, /, **shapes: Any) ->
     Model: each nest of loops that stands in no other reads each cell that it needs once and writes each cell once;
     whatever is kept in rows or tiles, up to two MiB, stays in caches. Blocking is not seen: a product of matrices whose
     operands fit no cache moves more, a recurrence in tiles of time less. `rho` is the ratio of the bytes that Funcs
-    would move one by one to those of the schedule.
+    would move one by one to those of the schedule. Boxes are counted whole: of a triangle that is read, twice as much.
 
     >>> import stax as sx
     >>> y, x, a = sx.Var("y"), sx.Var("x"), sx.Input("a", sx.float32, 2)

@@ -132,6 +132,24 @@ def test_a_recurrence_reads_its_planes_back_and_not_its_rows() -> None:
     assert sx.traffic(v, b=(1000, 2000)).bytes_moved == 2 * plane
 
 
+def test_reads_that_lie_apart_are_not_counted_with_what_lies_between() -> None:
+    a, f = sx.Input("a", sx.float32, 1), sx.Func("f")
+    f[x] = a[x] + a[x + 1] + a[x + 1000]
+    found = sx.traffic(f, f=(10,))
+    assert found.least.read.number == 4 * (11 + 10)
+    assert found.bytes_moved == found.bytes_least
+
+
+def test_parts_that_nobody_reads_are_not_read() -> None:
+    a, pair, f = sx.Input("a", sx.float32, 1), sx.Func("pair"), sx.Func("f")
+    pair[x] = (a[x] * 2, sx.cast(a[x], sx.float64))
+    f[x] = pair[x][0] + pair[x + 1][0]
+    s = sx.Schedule(f)
+    s["pair"].compute_root()
+    first, second = sx.traffic(f, s, f=(100,)).passes
+    assert (first.written.number, second.read.number) == (101 * 12, 101 * 4)
+
+
 def test_a_kernel_is_counted_by_its_own_schedule() -> None:
     f = example_1_1(total=False)
     s = sx.Schedule(f)
