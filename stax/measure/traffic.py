@@ -125,11 +125,11 @@ def traffic(program: Any, schedule: Schedule | None = None, /, **shapes: Any) ->
     regions = infer(pipeline)
     sizes, params = _given(pipeline, shapes)
     extents = Extents(pipeline, regions, sizes, params)
+    bound, inlined = (least(*one, extents) for one in ((pipeline, regions), (legal.pipeline, legal.regions)))
+    if _all((inlined,)).at_most(_all((bound,))):  # boxes of Funcs that are not kept hold more than is read
+        bound = inlined
     return Traffic(
-        ", ".join(pipeline.outputs),
-        scheduled(legal, extents),
-        one_by_one(pipeline, regions, extents),
-        least(pipeline, regions, extents),
+        ", ".join(pipeline.outputs), scheduled(legal, extents), one_by_one(pipeline, regions, extents), bound
     )
 
 
