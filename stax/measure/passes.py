@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from stax.algorithm.nodes import Func, Pipeline
 from stax.bounds.accesses import Access
 from stax.bounds.infer import Box, Regions, finite, hull, stage_ranges
-from stax.expr.affine import Prover
+from stax.expr.affine import Interval, Prover
 from stax.measure.extents import Extents
 from stax.measure.polynomial import Polynomial
 from stax.schedule.directives import StageRef
 from stax.schedule.legal import Legal
 
 NOTHING = Polynomial()
+MOST_BOXES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class _Counter:
     near: frozenset[str]
     far: frozenset[str] = frozenset()
     types: dict[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
+    lengths: dict[Interval, Polynomial] = field(default_factory=dict[Interval, Polynomial])
 
     def __post_init__(self) -> None:
         self.types = {f.name: tuple(t.size_bytes for t in f.dtypes) for f in self.pipeline.funcs}
@@ -158,10 +160,10 @@ class _Counter:
         return tuple(box if i.lo is None or i.hi is None else i for i, box in zip(whole, boxes, strict=True))
 
     def _join(self, boxes: list[Box], new: Box) -> None:
-        """Add `new` to `boxes`: with each whose hull with it has no more cells than both have."""
+        """Add `new` to `boxes`: with each whose hull has no more cells than both, or where there are many."""
         for k, box in enumerate(boxes):
             both = tuple(hull(self._prover(), a, b) for a, b in zip(box, new, strict=True))
-            if self._cells(both).at_most(self._cells(box) + self._cells(new)):
+            if len(boxes) > MOST_BOXES or self._cells(both).at_most(self._cells(box) + self._cells(new)):
                 del boxes[k]
                 self._join(boxes, both)
                 return
@@ -181,5 +183,7 @@ class _Counter:
     def _cells(self, box: Box) -> Polynomial:
         total = Polynomial.of(1)
         for interval in box:
-            total *= self.extents.length(interval, self.regions.context.algebra)
+            if interval not in self.lengths:
+                self.lengths[interval] = self.extents.length(interval, self.regions.context.algebra)
+            total *= self.lengths[interval]
         return total

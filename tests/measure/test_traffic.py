@@ -140,6 +140,16 @@ def test_reads_that_lie_apart_are_not_counted_with_what_lies_between() -> None:
     assert found.bytes_moved == found.bytes_least
 
 
+def test_a_thousand_reads_that_lie_apart_are_counted_in_time() -> None:
+    a, f = sx.Input("a", sx.float32, 1), sx.Func("f")
+    total = a[x]
+    for k in range(1, 1000):
+        total = total + a[x + 100 * k]
+    f[x] = total
+    found = sx.traffic(f, f=(10,))
+    assert 4 * 10 * 1000 <= found.least.read.number <= 4 * (99_900 + 10)
+
+
 def test_parts_that_nobody_reads_are_not_read() -> None:
     a, pair, f = sx.Input("a", sx.float32, 1), sx.Func("pair"), sx.Func("f")
     pair[x] = (a[x] * 2, sx.cast(a[x], sx.float64))
