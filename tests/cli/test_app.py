@@ -229,6 +229,7 @@ def test_the_roofline_is_measured_once(monkeypatch, tmp_path):
     monkeypatch.setattr(roofline, "LEAST_BYTES", 1 << 20)
     monkeypatch.setattr(roofline, "TIMES_L3", 0)
     monkeypatch.setattr(roofline, "ORDER", 64)
+    monkeypatch.setattr(roofline, "PAUSE_S", 0)
     said = stax("roofline", "--threads", 1, "--rounds", 1)
     assert "ridge P / B" in said
     assert stax("roofline", "--threads", 1, "--rounds", 1) == said
