@@ -19,7 +19,7 @@ from stax.bounds.infer import Box, Context
 from stax.dtypes import int64
 from stax.errors import LegalityError
 from stax.expr.affine import Affine, Algebra, Interval, Prover, Ranges
-from stax.expr.nodes import Expr, Read, Var
+from stax.expr.nodes import Binary, Cast, Expr, Param, Read, Var
 from stax.expr.walk import names, postorder, substitute
 from stax.legality.witness import clashed, point
 from stax.loops.nodes import LoopKind
@@ -194,15 +194,20 @@ class Storage:
 
     def still_there(self, fold: Fold) -> bool:
         """Return whether all that other Funcs read is among the last cells, or was not replaced after."""
+        asked = self.asked[fold[0]]
+        return (asked is not None and self._is_last(asked, fold)) or not self.gone(fold)
+
+    def gone(self, fold: Fold) -> list[Access]:
+        """Return what other Funcs read that is not seen to be there."""
         d, n = fold
-        asked = self.asked[d]
-        if asked is not None and self._is_last(asked, fold):
-            return True
-        return all(
-            self._is_last(self.context.bounder(ranges, self.prover).interval(access.index[d], access.facts), fold)
-            or (n == 1 and self._untouched(access, ranges, d, self._next(access.index[d], d), False, True))
+        return [
+            access
             for access, ranges in self.outside
-        )
+            if not self._is_last(
+                self.context.bounder(ranges, self.prover).interval(access.index[d], access.facts), fold
+            )
+            and not (n == 1 and self._untouched(access, ranges, d, self._next(access.index[d], d), False, True))
+        ]
 
     def _next(self, time: Affine, d: int) -> Affine:
         return time + (-1 if self.f.dims[d] in self.f.backwards else 1)
@@ -226,6 +231,14 @@ def _at_data(a: Affine, algebra: Algebra) -> bool:
     return any(isinstance(node, Read) for node in postorder(algebra.atom(n) for n, _ in a.terms))
 
 
+def _wrapping(found: list[Access], d: int, algebra: Algebra) -> str | None:
+    """Return a hint where sums of narrow Params hide which step is read: such sums may wrap."""
+    atoms = [algebra.atom(n) for access in found for n, _ in access.index[d].terms]
+    sums = [a.value for a in atoms if isinstance(a, Cast) and isinstance(a.value, Binary) and a.value.dtype.bits < 64]
+    named = [n for n in postorder(sums) if isinstance(n, Param)]
+    return f"declare `{named[0].name}` as sx.int64: a sum of {named[0].dtype} may wrap" if named else None
+
+
 def check_fold(storage: Storage, fold: Fold, nest: Nest, found: tuple[Access, ...], proofs: Proofs) -> None:
     """Raise LegalityError where storage folded so may lose a value."""
     f, context = storage.f, storage.context
@@ -235,7 +248,11 @@ def check_fold(storage: Storage, fold: Fold, nest: Nest, found: tuple[Access, ..
     if not storage.still_there(fold):
         raise LegalityError(
             f"the storage of `{f.name}` cannot keep {fold[1]} along `{dim}`: other Funcs read more than the last",
-            [(f.span, "defined here")],
+            [
+                *((a.read.span, "read here") for a in storage.gone(fold)[:1] if a.read is not None),
+                (f.span, "defined here"),
+            ],
+            hint=_wrapping(storage.gone(fold), fold[0], context.algebra),
         )
     needed = storage.enough(fold[0])
     if needed is not None and needed <= fold[1]:

@@ -64,3 +64,10 @@ def _tries(said: Lines, blamed: int, error: Clashed) -> Iterator[tuple[Lines, st
                     (*said[:blamed], new, *said[blamed : blamed + 1]),
                     f"say {words} before it, so that the loop runs along a wavefront",
                 )
+    if isinstance(directive, Parallel) and directive.n is None and said[blamed].at == stage:
+        for still in (v for v, d in distance.items() if not d and v != error.loop):
+            new = Line(stage, Parallel(still))
+            yield (
+                (*said[:blamed], new),
+                f"say {show_directive(new.directive)}, the loop of a dim that it does not move in",
+            )

@@ -69,6 +69,8 @@ class Extents:
                 return build.index(0)
             case Param(name=name) if name in self._params:
                 return build.const(self._params[name], node.dtype)
+            case Cast(value=Const()) | Binary(left=Const(), right=Const()) if not node.dtype.is_float:
+                return build.const(evaluate_sizes((node,), {}, {})[0], node.dtype)
             case Binary(op=BinaryOp.MIN | BinaryOp.MAX as op, left=left, right=right):
                 return _clear(op, left, right) or node
             case _:
@@ -95,7 +97,13 @@ def _clear(op: BinaryOp, left: Expr, right: Expr) -> Expr | None:
 
 
 def _text(atom: Expr) -> str:
-    return _text(atom.value) if isinstance(atom, Cast) and isinstance(atom.value, Param) else show(atom)
+    match atom:
+        case Cast(value=value):
+            return _text(value)
+        case Binary(op=op) if op not in (BinaryOp.MIN, BinaryOp.MAX):
+            return f"({show(atom)})"
+        case _:
+            return show(atom)
 
 
 def grows(extent: Affine, algebra: Algebra) -> bool:

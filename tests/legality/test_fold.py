@@ -200,3 +200,22 @@ def test_edges_that_keep_their_value_are_neither_run_nor_written() -> None:
             for k in range(2, size - step):
                 want[k] += want[k - 1]
         assert (sx.compile(out, strict_native=True)(given) == want).all()
+
+
+def test_a_sum_of_a_narrow_param_that_hides_the_last_step_is_said_to_be_it() -> None:
+    """`steps - 1` may wrap in int32, so that it is not seen to be the last step: an int64 is."""
+    t, i = sx.vars("t i")
+    for dtype in (sx.int32, sx.int64):
+        a, steps = sx.Input("a", sx.float32, 1), sx.Param("steps", dtype)
+        u, last = sx.Func("u", shape=(steps, a.shape[0])), sx.Func("last")
+        u[0, i] = a[i]
+        u[t, i] = u[t - 1, i] * 2
+        last[i] = u[steps - 1, i]
+        s = sx.Schedule(last)
+        s[u].fold_storage(t, 2)
+        if dtype is sx.int64:
+            sx.check(last, s)
+            continue
+        with pytest.raises(sx.errors.LegalityError, match=r"declare `steps` as sx\.int64") as caught:
+            sx.check(last, s)
+        assert "last[i] = u[steps - 1, i]" in str(caught.value)

@@ -181,3 +181,14 @@ def test_what_is_said_of_sizes_must_be_of_the_program() -> None:
         sx.traffic(f, a=(1,))
     with pytest.raises(ArgumentError, match="cannot have the shape"):
         sx.traffic(f, a=(1, -2))
+
+
+def test_a_sum_of_narrow_params_is_a_number_once_they_are_given():
+    t, x = sx.vars("t x")
+    a, steps = sx.Input("a", sx.float32, 1), sx.Param("steps", sx.int32)
+    u, last = sx.Func("u", shape=(steps, a.shape[0])), sx.Func("last")
+    u[0, x] = a[x]
+    u[t, x] = u[t - 1, x] * 2
+    last[x] = u[steps - 1, x]
+    assert "index(" not in str(sx.traffic(last))
+    assert sx.traffic(last, a=(1000,), steps=50).moved.number is not None
