@@ -1,4 +1,6 @@
-"""Exercises of "Stax (5): Caching and Measurement" whose answers are verdicts on schedules, or bounds."""
+"""Three exercises on fusing and reordering loops, and the verdicts that the literature gives."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
@@ -6,84 +8,83 @@ import pytest
 import stax as sx
 from stax.errors import LegalityError
 
-i, j = sx.vars("i j")
-U = 2.0**-24
+y, x = sx.vars("y x")
 
 
-def exercise_50() -> sx.Func:
-    """Return a recurrence of distances (1, 0), (0, 1) and (1, -1)."""
-    v = sx.Func("v", dtype=sx.int64, shape=(20, 30))
-    v[0, j] = j
-    v[i, j] = sx.select((j > 0) & (j < 29), v[i - 1, j] + v[i, j - 1] + v[i - 1, j + 1], i)
-    return v
+def fused(at: int, parallel: bool = False) -> tuple[sx.Func, sx.Schedule]:
+    """Return `b`, whose iteration x reads what those of `a` write at x and x + at, in the loops of `a`."""
+    given = sx.Input("given", sx.int32, 1)
+    a, b = sx.Func("a", shape=given.shape), sx.Func("b", shape=given.shape)
+    inside = (x + at >= 0) & (x + at < given.shape[0])
+    a[x] = given[x] * 2
+    b[x] = sx.select(inside, a[x + at], 0) + a[x]
+    s = sx.Schedule(b)
+    s[a].compute_root()
+    s[b].compute_root()
+    if parallel:
+        s[a].parallel(x)
+        s[b].parallel(x)
+    s[b].compute_with(a, x)
+    return b, s
 
 
-def test_exercise_50_loops_that_a_dependence_runs_against_are_not_exchanged() -> None:
-    """(1, -1) becomes (-1, 1)."""
-    v = exercise_50()
-    s = sx.Schedule(v)
-    s[v].reorder(j, i)
-    with pytest.raises(LegalityError, match="in an order that changes its values") as refused:
-        sx.check(v, s)
-    assert "flow dependence at distance (1, -1)" in str(refused.value)
-    assert 'skew("j", "i", 1)' in str(refused.value)
+def seidel() -> tuple[sx.Func, sx.Schedule]:
+    """Return an update with the distances (1, 0), (0, 1) and (1, -1)."""
+    a = sx.Input("a", sx.int32, 2)
+    g = sx.Func("g", shape=a.shape)
+    r = sx.RDom("r", i=(1, a.shape[0]), j=(1, a.shape[1] - 1))
+    g[y, x] = a[y, x]
+    g[r.i, r.j] = g[r.i - 1, r.j] + g[r.i, r.j - 1] + g[r.i - 1, r.j + 1]
+    return g, sx.Schedule(g)
 
 
-def test_exercise_50_after_a_skew_they_are_and_tiles_are_right() -> None:
-    """Skewed by j += i, the distances are (1, 1), (0, 1) and (1, 0): loops may be exchanged and tiled."""
-    v = exercise_50()
-    exchanged, tiled = sx.Schedule(v), sx.Schedule(v)
-    exchanged[v].skew(j, i, 1).reorder(j, i)
-    tiled[v].skew(j, i, 1).tile(("i", "j"), ("io", "jo"), ("ii", "ji"), (4, 8))
-    want = sx.realize(v)
-    for s in (exchanged, tiled):
-        assert np.array_equal(sx.compile(v, s, strict_native=True)(), want)
+def test_a_reader_of_the_next_iteration_is_not_fused() -> None:
+    """Exercise 19: fused in order it would read a value that is not there yet."""
+    with pytest.raises(LegalityError, match="`b` would read `a` before it is computed") as error:
+        sx.check(*fused(1))
+    assert "it runs 0 iterations of loop `x` behind" in str(error.value)
 
 
-def exercise_33(distance: int) -> tuple[sx.Func, sx.Func]:
-    """Return B, and C that reads it `distance` further."""
-    a, b, c = sx.Input("a", sx.int32, 1), sx.Func("b"), sx.Func("c")
-    b[i] = a[i] * 3
-    c[i] = sx.select(i + distance >= 0, b[i + distance] + 1, -1)
-    return b, c
+def test_a_reader_of_the_iteration_before_is_fused_in_order_and_not_in_parallel() -> None:
+    """Exercise 33: the distance is 1; read one ahead, neither will do."""
+    b, s = fused(-1)
+    given = np.arange(19, dtype=np.int32)
+    np.testing.assert_array_equal(sx.compile(b, s, strict_native=True)(given), np.append(0, given[:-1] * 2) + given * 2)
+    with pytest.raises(LegalityError):
+        sx.check(*fused(-1, parallel=True))
+    for parallel in (False, True):
+        with pytest.raises(LegalityError):
+            sx.check(*fused(1, parallel))
+    sx.check(*fused(0, parallel=True))
 
 
-def sharing(distance: int, *, parallel: bool) -> tuple[tuple[sx.Func, sx.Func], sx.Schedule]:
-    b, c = exercise_33(distance)
-    s = sx.Schedule((b, c))
-    for f in (b, c):
-        s[f].compute_root()
-        if parallel:
-            s[f].parallel(i)
-    s[c].compute_with(b, i)
-    return (b, c), s
+def test_interchange_needs_a_skew_and_the_band_is_then_permutable() -> None:
+    """Exercise 50: (1, -1) turns round when the loops are interchanged; j + i makes all distances positive."""
+    g, s = seidel()
+    s[g].update(0).reorder("r.j", "r.i")
+    with pytest.raises(LegalityError, match="order that changes its values") as error:
+        sx.check(g, s)
+    assert "flow dependence at distance (1, -1)" in str(error.value)
+    g, s = seidel()
+    s[g].update(0).skew("r.j", "r.i", 1)
+    for directive in (("r.j", "r.i"), ("r.i", "r.j")):
+        s[g].update(0).reorder(*directive)
+        sx.check(g, s)
+    s[g].update(0).tile(("r.i", "r.j"), ("io", "jo"), ("ii", "ji"), (4, 4))
+    sx.check(g, s)
 
 
-def test_exercise_33_a_read_of_the_iteration_before_may_share_a_loop_that_is_serial() -> None:
-    funcs, s = sharing(-1, parallel=False)
-    sx.check(funcs, s)
-    a = np.arange(9, dtype=np.int32)
-    b, c = sx.compile(funcs, s, strict_native=True)(a)
-    assert np.array_equal(b, a * 3)
-    assert np.array_equal(c, np.concatenate([[-1], b + 1]))
-
-
-@pytest.mark.parametrize(("distance", "parallel"), [(-1, True), (1, False), (1, True)])
-def test_exercise_33_other_reads_may_not(distance: int, parallel: bool) -> None:
-    """In a parallel loop the iteration before may not be done, and in a serial one that after is not."""
-    funcs, s = sharing(distance, parallel=parallel)
-    with pytest.raises(LegalityError, match="`c` would read `b` before it is computed"):
-        sx.check(funcs, s)
-
-
-def test_the_bounds_of_the_row_sums_of_example_1_1_are_those_of_the_seed() -> None:
-    """Rows of 2048 with a sum of 2300: 0.2806 in turn, 0.0195 in sixteen lanes."""
-    a = sx.Input("a", sx.float32, 2)
-    out, k = sx.Func("out"), sx.RDom("k", k=a.shape[1])
-    out[i] = sx.sum(a[i, k], k)
-    in_turn, lanes = sx.Schedule(out), sx.Schedule(out)
-    in_turn[out].compute_root()
-    lanes[out].update(0).reassociate().vectorize("k.k", 16)
-    given = np.zeros((1, 2048), np.float32)
-    bounds = [sx.compile(out, s).error_bound(given) * U * 2300 for s in (in_turn, lanes)]
-    assert bounds == pytest.approx([0.2806, 0.0195], rel=2e-3)
+def test_a_schedule_of_one_dimension_leaves_the_other_parallel() -> None:
+    """Exercise 50 (3): 2 i + j grows by at least 1 along every distance, i + j does not along (1, -1)."""
+    a = np.random.default_rng(1).integers(0, 9, (23, 31), np.int32)
+    want = a.copy()
+    for i in range(1, 23):
+        for j in range(1, 30):
+            want[i, j] = want[i - 1, j] + want[i, j - 1] + want[i - 1, j + 1]
+    g, s = seidel()
+    s[g].update(0).affine(((2, 1), (1, 0)), ("r.i", "r.j"), new=("wave", "i")).parallel("i")
+    np.testing.assert_array_equal(sx.compile(g, s, strict_native=True)(a), want)
+    g, s = seidel()
+    s[g].update(0).affine(((1, 1), (1, 0)), ("r.i", "r.j"), new=("wave", "i")).parallel("i")
+    with pytest.raises(LegalityError, match=r"parallel\('i'\)"):
+        sx.check(g, s)
