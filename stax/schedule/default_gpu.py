@@ -285,16 +285,17 @@ class _Blocks(Default):
         made: list[Directive] = [Parallel(d) for d in f.dims[:outer]]
         rest = f.dims[outer:]
         if rest and self.extents.row:
-            guests = [self.funcs[name] for name, head in self.rows.items() if head == f.name]
-            made += [Vectorize(rest[-1], upto=self.extents.row), self._row_warps((f, *guests), f.dims[:outer])]
+            guests = [name for name, head in self.rows.items() if head == f.name]
+            made += [Vectorize(rest[-1], upto=self.extents.row), self._row_warps((f.name, *guests), f.dims[:outer])]
         elif rest:
             lane = rest[-1]
             made += [Split(lane, lane, f"{lane}.in", CHUNK), Vectorize(f"{lane}.in")]
         return made
 
-    def _row_warps(self, many: Iterable[Func], outer: tuple[str, ...]) -> Warps:
+    def _row_warps(self, many: Iterable[str], outer: tuple[str, ...]) -> Warps:
         """Return as many warps as give each thread some bytes of the widest row that is read along its lanes."""
-        roots = [v for f in many for values in (f.values, *(u.values for u in f.updates)) for v in values]
+        computed = [self.funcs[name] for name in many]
+        roots = [v for f in computed for values in (f.values, *(u.values for u in f.updates)) for v in values]
         found = [n for n in postorder(roots) if isinstance(n, Read) and not names(n.index) <= {*outer}]
         widest = max([1, *(n.dtype.size_bytes for n in found)])
         return Warps(min(MOST_WARPS, max(4, self.extents.row * widest // (32 * BYTES_A_THREAD))))
@@ -352,7 +353,7 @@ class _Blocks(Default):
             free: list[Directive] = [] if how is None or how.exact else [Reassociate()]
             programs: list[Directive] = [] if inside else [Parallel(d) for d in plain]
             if self.extents.row:
-                warps = [] if inside else [self._row_warps((f,), plain)]
+                warps = [] if inside else [self._row_warps((f.name,), plain)]
                 return [*free, *programs, Vectorize(along, upto=self.extents.row), *warps]
             return [*free, *programs, Split(along, along, f"{along}.in", CHUNK), Vectorize(f"{along}.in")]
         if inside:

@@ -97,6 +97,7 @@ class Expressions:
         self._numbers = Numbering()
         self._loads: dict[int, bool] = {}
         self._positive: dict[int, bool] = {}
+        self._printed: dict[int, Value] = {}
 
     def count(self, roots: Iterable[Expr]) -> Counter[int]:
         """Return how often each value is an operand or a root, a value's operands being counted once."""
@@ -106,7 +107,7 @@ class Expressions:
         """Return the text of each of `roots`; lines for what must be named first go to `scope`."""
         own = self._numbers.uses(roots)
         tops = {self._numbers.of(root) for root in roots}
-        done: dict[int, Value] = {}
+        done = self._printed = dict[int, Value]()
         for node in postorder(roots):
             number = self._numbers.of(node)
             below = [self._numbers.of(c) for c in children(node)]
@@ -188,35 +189,70 @@ class Expressions:
                 parts.append(place(real, (axis,), axes))
         if not parts:
             return None
-        parts = [p if p.have else self._condition(p) for p in parts]
-        if len(parts) == 1:
-            return parts[0]
         level = TIGHT[BinaryOp.AND]
-        have = frozenset[Axis]().union(*(p.have for p in parts))
-        return Value(" & ".join(inside(p, level + 1) for p in parts), level, have)
+        alike: dict[frozenset[Axis], list[Value]] = {}
+        for part in (p if p.have else self._condition(p) for p in parts):
+            alike.setdefault(part.have, []).append(part)
+        # What varies along few axes first, so that blocks of many axes meet once.
+        groups = [
+            Value(" & ".join(inside(p, level + 1) for p in some), level, have) if len(some) > 1 else some[0]
+            for have, some in sorted(alike.items(), key=lambda item: len(item[0]))
+        ]
+        first, *rest = groups
+        if not rest:
+            return first
+        text = " & ".join([inside(first, level), *(inside(group, level + 1) for group in rest)])
+        return Value(text, level, frozenset[Axis]().union(*alike))
 
     def address(self, buffer: str, index: Sequence[Expr], values: Sequence[Value], axes: Axes) -> Value:
-        """Return the pointers of an access that varies along `axes`."""
+        """Return the pointers of an access that varies along `axes`.
+
+        What all lanes share, the lanes themselves and constant steps are added to the pointer one after the other: then
+        the code of lanes and neighbours differs by what an instruction holds.
+        """
         array = self.arrays[buffer]
-        terms: list[str] = []
+        shared: list[str] = []
+        lanes: list[str] = []
+        steps: list[str] = []
         have = frozenset[Axis]()
         for node, value, stride in zip(index, values, array.strides, strict=True):
-            there = place(value, node.axes, axes)
-            have |= there.have
-            if stride is not None and there.text == "1":
-                terms.append(stride)
-            elif there.text == "0":
-                continue
-            elif stride is not None:
-                terms.append(f"{inside(there, TIGHT[BinaryOp.MUL])} * {stride}")
-            elif there.text != "0":
-                terms.append(
-                    inside(there, TIGHT[BinaryOp.ADD] + 1) if there.tight < TIGHT[BinaryOp.ADD] else there.text
-                )
-        if not terms:
+            step, parts = self._apart(node, value)
+            if step:
+                size = str(abs(step)) if stride is None else stride if abs(step) == 1 else f"{abs(step)} * {stride}"
+                steps.append(f" {'-' if step < 0 else '+'} {size}")
+            for part in parts:
+                there = place(part, node.axes, axes)
+                have |= there.have
+                terms = lanes if there.have else shared
+                if stride is not None and there.text == "1":
+                    terms.append(stride)
+                elif there.text == "0":
+                    continue
+                elif stride is not None:
+                    terms.append(f"{inside(there, TIGHT[BinaryOp.MUL])} * {stride}")
+                else:
+                    terms.append(
+                        inside(there, TIGHT[BinaryOp.ADD] + 1) if there.tight < TIGHT[BinaryOp.ADD] else there.text
+                    )
+        if not shared and not lanes and not steps:
             return Value(array.base, ATOM, have)
-        offset = terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
-        return Value(f"{array.base} + {offset}", TIGHT[BinaryOp.ADD], have)
+        sums = [part[0] if len(part) == 1 else f"({' + '.join(part)})" for part in (shared, lanes) if part]
+        return Value(f"{' + '.join([array.base, *sums])}{''.join(steps)}", TIGHT[BinaryOp.ADD], have)
+
+    def _apart(self, node: Expr, value: Value) -> tuple[int, list[Value]]:
+        """Return the constant that is added to a position along lanes, and what else is: what is shared, and lanes."""
+        if not value.have:
+            return 0, [value]
+        step, rest, found = 0, node, value
+        if isinstance(node, Binary) and node.op in (BinaryOp.ADD, BinaryOp.SUB):
+            by, base = build.integer(node.right), self._printed.get(self._numbers.of(node.left))
+            if by is not None and base is not None and base.have:
+                step, rest, found = by if node.op is BinaryOp.ADD else -by, node.left, base
+        if isinstance(rest, Binary) and rest.op is BinaryOp.ADD and isinstance(rest.right, Ramp):
+            parts = [self._printed.get(self._numbers.of(n)) for n in (rest.left, rest.right)]
+            if parts[0] is not None and parts[1] is not None and not parts[0].have:
+                return step, [parts[0], parts[1]]
+        return step, [found]
 
     def _render(self, node: Expr, args: list[Value]) -> Value:
         match node:
