@@ -67,12 +67,17 @@ def one(name: str) -> None:
     try:
         kernel = sx.compile(stax_suite.PROGRAMS[name](), target="cuda")
         there = {k: torch.from_numpy(v).cuda() if isinstance(v, np.ndarray) else v for k, v in given.items()}
-        got = kernel(**there, shape=app.ref(inputs, params).shape)
+        size = app.ref(inputs, params).shape
+        got = kernel(**there, shape=size)
+        again = kernel(**there, out=torch.empty_like(got))
+        kernel(**there, out=again.fill_(0))
         torch.cuda.synchronize()
     except StaxError as error:
         print(f"{name:18} FAILED {str(error)[:500]}".replace("\n", " | "))
         return
     seconds = time.perf_counter() - start
+    if got.cpu().numpy().tobytes() != again.cpu().numpy().tobytes():
+        print(f"{name:18} differs from call to call")
     got, wanted = got.cpu().numpy(), interpret(stax_suite.PROGRAMS[name](), given)
     same = got.tobytes() == wanted.tobytes()
     large = max(1e-30, float(np.abs(wanted.astype(np.float64)).max()))

@@ -85,6 +85,12 @@ def on(device: int) -> Generator[None]:
         driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
+def current(device: int) -> bool:
+    """Return whether a GPU is the current one of this thread."""
+    found = ctypes.c_void_p()
+    return _driver().cuCtxGetCurrent(ctypes.byref(found)) == 0 and found.value == _context(device)
+
+
 class Memory:
     """Bytes on a GPU, allocated and freed in the order of a stream."""
 

@@ -25,6 +25,7 @@ from stax.runtime.load import Code, load
 from stax.runtime.log import Log, step, whole
 from stax.runtime.misses import explain
 from stax.runtime.pool import pool
+from stax.runtime.repeats import Repeats
 from stax.runtime.signature import Signature
 from stax.target import Target
 
@@ -124,7 +125,7 @@ class Kernel:
         # A slot that holds what a call runs: Python at first, then a builtin function for layouts that came twice.
         __slots__ = (
             "__call__", "__weakref__", "_arguments", "_build", "_calls", "_elsewhere", "_entries", "_failure",
-            "_interpreted", "_lock", "_seen", "_tables", "_versions",
+            "_interpreted", "_lock", "_repeats", "_seen", "_tables", "_versions",
         )  # fmt: skip
 
     def __init__(self, build: Build) -> None:
@@ -139,6 +140,7 @@ class Kernel:
         self._elsewhere: Kernel | None = None
         self._seen: frozenset[Facts] = frozenset()
         self._entries: dict[Facts, Entry | None] = {}
+        self._repeats = Repeats(build.signature) if build.device is not None else None
         self.__call__ = self._call
 
     if TYPE_CHECKING:
@@ -168,6 +170,12 @@ class Kernel:
         **named: Any,
     ) -> Any:
         """Return the output array, or a tuple of them; every call that no entry serves comes here."""
+        plain = shape is None and origin is None and threads is None and overlap == "refuse"
+        if self._repeats is not None and plain:
+            served = self._repeats.serve(args, named, out)
+            if served is not None:
+                self._calls += 1
+                return served
         if origin is not None and self._build.elsewhere is not None:
             moved = self._moved(self._build.elsewhere)
             return moved(*args, out=out, shape=shape, origin=origin, threads=threads, overlap=overlap, **named)
@@ -181,7 +189,9 @@ class Kernel:
                 run = self._runner(facts)(bound, count)
                 with step(log, "run"):
                     run()
-                if not named and shape is None and origin is None and threads is None and overlap == "refuse":
+                if self._repeats is not None and plain:
+                    self._repeats.learn(args, named, out, bound, run)
+                elif not named and plain:
                     self._enter(facts)
         return bound.results
 

@@ -85,20 +85,41 @@ class Cuda:
 
     def __init__(self, sources: Sequence[Source], functions: Sequence[cuda.Function], gpu: Gpu) -> None:
         self._sources, self._functions, self._gpu = sources, functions, gpu
+        self._cells: dict[str, list[Any]] = {}
+        self._kept: dict[int, tuple[int, list[Any]]] = {}
 
     def scratch(self, shape: tuple[int, ...], dtype: DType) -> Array:
         """Return memory in the order of the stream."""
-        return self._gpu.scratch(shape, dtype)
+        made = self._gpu.scratch(shape, dtype)
+        self._kept[address(made)] = made.nbytes, []
+        return made
+
+    def move(self, addresses: Mapping[str, int]) -> list[cuda.Memory]:
+        """Let the next launches use buffers at other addresses, and new memory, which lives as long as it is held."""
+        for name, at in addresses.items():
+            for cell in self._cells.get(name, ()):
+                cell.value = at
+        held: list[cuda.Memory] = []
+        for size, cells in self._kept.values():
+            made = cuda.Memory(size, self._gpu.device, self._gpu.stream)
+            held.append(made)
+            for cell in cells:
+                cell.value = made.address
+        return held
 
     def ready(self, number: int, values: Sequence[Any]) -> Launch:
         """Return what launches a kernel: a block of arguments is made now."""
         source, function, stream = self._sources[number], self._functions[number], self._gpu.stream
         cells = [_cell(a, v) for a, v in zip(source.arguments, values, strict=True)]
+        for argument, cell in zip(source.arguments, cells, strict=True):
+            if argument.kind is ArgumentKind.POINTER:
+                kept = self._kept.get(cell.value)
+                (self._cells.setdefault(argument.name, []) if kept is None else kept[1]).append(cell)
         cells += [ctypes.c_uint64(0), ctypes.c_uint64(0)]
         params = (ctypes.c_void_p * len(cells))(*(ctypes.addressof(c) for c in cells))
         counted = [(c, a.name) for c, a in zip(cells, source.arguments, strict=False) if a.kind is ArgumentKind.COUNTER]
 
-        def launch(points: int, counters: Counters, keep: object = (cells, values)) -> None:
+        def launch(points: int, counters: Counters, keep: object = cells) -> None:
             for cell, name in counted:
                 cell.value = counters[name]
             function.launch(points, stream, params)
@@ -155,15 +176,40 @@ def on_gpu(host: tuple[Host, ...], tables: Mapping[str, Array], store: Store, fa
         assert isinstance(gpu, Gpu)
         with cuda.on(gpu.device):
             functions, held = loaded.on(gpu)
-            run = _Host(host, sources, Cuda(sources, functions, gpu), bound, held, sums).run
-
-        def on_its_device() -> None:
-            with cuda.on(gpu.device):
-                run()
-
-        return on_its_device
+            machine = Cuda(sources, functions, gpu)
+            return _OnGpu(_Host(host, sources, machine, bound, held, sums), machine, gpu)
 
     return ready
+
+
+class _OnGpu:
+    """Launches all of a program on the GPU of its arrays; again on arrays elsewhere, if nothing is made on the way."""
+
+    def __init__(self, host: _Host, machine: Cuda, gpu: Gpu) -> None:
+        self._host, self._machine, self._gpu, self._device = host, machine, gpu, gpu.device
+
+    @property
+    def movable(self) -> bool:
+        """Whether `again` may be called: no argument of a launch depends on what the host counts but by its number."""
+        return self._host.steady
+
+    def __call__(self) -> None:
+        if cuda.current(self._device):
+            self._host.run()
+        else:
+            with cuda.on(self._device):
+                self._host.run()
+
+    def release(self) -> None:
+        """Let go of the arrays of the call that it was made for."""
+        self._host.release()
+        self._gpu.first = None
+
+    def again(self, addresses: Mapping[str, int]) -> None:
+        """Launch all of it with buffers at other addresses, and with new memory for what it keeps."""
+        held = self._machine.move(addresses)
+        self()
+        del held
 
 
 def interpreted(host: tuple[Host, ...], facts: Facts) -> Runner:
@@ -199,7 +245,13 @@ class _Host:
         self._machine, self._bound, self._sums = machine, bound, sums
         self._arrays = {**bound.arrays, **tables}
         self._sources = {s.kernel: (k, s) for k, s in enumerate(sources)}
+        self.steady = True
         self._steps = self._block(host, frozenset())
+
+    def release(self) -> None:
+        """Let go of all arrays: what is launched from now on has its addresses from elsewhere."""
+        self._bound = replace(self._bound, arrays={}, results=None, memory=None)
+        self._arrays = {}
 
     def run(self) -> None:
         """Run all of it once; on a GPU, that is to launch it."""
@@ -217,6 +269,7 @@ class _Host:
                     if not changes:
                         self._allocate(part, {})
                     else:
+                        self.steady = False
                         out.append(lambda counters, part=part: self._allocate(part, counters))
                 case HostLoop():
                     out.append(self._loop(part, bound))
@@ -253,6 +306,7 @@ class _Host:
             points = self._points(self._values(extents, {}))
             launch = self._ready(kernel, number, source, points)
             return lambda counters: launch(points, counters) if points else None
+        self.steady = False
         grid, sizes, scalars = self._sums.formula(extents), self._bound.sizes, self._bound.scalars
         made: list[tuple[int, Launch]] = []
 

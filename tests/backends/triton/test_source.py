@@ -44,12 +44,15 @@ def test_a_masked_tile_reads_as_one_would_write_it() -> None:
     at_j = jo * 16 + r_j
     ok_i = at_i < c_size0
     ok_j = at_j < c_size1
-    acc = tl.load(c + (io * 16 * c_stride0 + jo * 16) + (r_i[:, None] * c_stride0 + r_j[None, :]), mask=ok_i[:, None] & ok_j[None, :], other=0.0)
+    acc = tl.load(c + (io * 16 * c_stride0 + jo * 16) + (r_i[:, None] * c_stride0 + r_j[None, :]), \
+mask=ok_i[:, None] & ok_j[None, :], other=0.0)
     for ko in tl.range(0, (a_size1 + 15) // 16):
         at_k = ko * 16 + r_k
         ok_k = at_k < a_size1
-        t_i_k = tl.load(a + (io * 16 * a_stride0 + ko * 16) + (r_i[:, None] * a_stride0 + r_k[None, :]), mask=ok_i[:, None] & ok_k[None, :], other=0.0)
-        t_k_j = tl.load(b + (ko * 16 * b_stride0 + jo * 16) + (r_k[:, None] * b_stride0 + r_j[None, :]), mask=ok_k[:, None] & ok_j[None, :], other=0.0)
+        t_i_k = tl.load(a + (io * 16 * a_stride0 + ko * 16) + (r_i[:, None] * a_stride0 + r_k[None, :]), \
+mask=ok_i[:, None] & ok_k[None, :], other=0.0)
+        t_k_j = tl.load(b + (ko * 16 * b_stride0 + jo * 16) + (r_k[:, None] * b_stride0 + r_j[None, :]), \
+mask=ok_k[:, None] & ok_j[None, :], other=0.0)
         acc = tl.dot(t_i_k, t_k_j, acc, input_precision="tf32x3")
     tl.debug_barrier()
     tl.store(c + (io * 16 * c_stride0 + jo * 16) + (r_i[:, None] * c_stride0 + r_j[None, :]), maximum_nan(acc, 0.0), \
