@@ -15,7 +15,7 @@ from stax.aot.wrapper import uses_pool, wrapper
 from stax.backends.artifact import Facts
 from stax.backends.llvm.optimize import compile_linked
 from stax.errors import ArgumentError, UnsupportedError
-from stax.runtime.kernel import Kernel
+from stax.runtime.kernel import Kernel, refuse_other
 from stax.runtime.pool import pool_text
 from stax.runtime.signature import Signature
 
@@ -47,6 +47,7 @@ def export(kernel: Kernel, path: str | Path, *, library: bool = True) -> Exporte
     ...     "int32_t twice(" in files.header.read_text()
     True
     """
+    refuse_other(kernel, "export")
     target = kernel.build.target
     if target is None or kernel.provenance["backend"] != "llvm":
         raise UnsupportedError("a kernel that is interpreted has no machine code to export")

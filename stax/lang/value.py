@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,14 @@ from stax.lang.terms import Access, is_weak, of_number, readable, refuse, settle
 from stax.source import here
 
 Op = BinaryOp
+_REFLECTED = {
+    "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
+    "true_divide": "__rtruediv__", "floor_divide": "__rfloordiv__", "remainder": "__rmod__", "power": "__rpow__",
+    "bitwise_and": "__rand__", "bitwise_or": "__ror__", "bitwise_xor": "__rxor__", "left_shift": "__rlshift__",
+    "right_shift": "__rrshift__", "less": "__gt__", "less_equal": "__ge__", "greater": "__lt__",
+    "greater_equal": "__le__", "equal": "__eq__", "not_equal": "__ne__",
+}  # fmt: skip
+"""What NumPy calls an operator, and the method of its right side."""
 Recipe: TypeAlias = tuple[Callable[..., Expr], tuple["Value", ...]]
 
 
@@ -58,7 +66,6 @@ class Value:
     """
 
     __slots__ = ("_node", "recipe")
-    __array_ufunc__ = None
     __iter__ = None
     __contains__ = None
 
@@ -180,6 +187,15 @@ class Value:
     def __abs__(self) -> Value:
         return apply(promote.absolute, self)
 
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **named: Any) -> Value:
+        """Be the right side of an operator of a NumPy scalar; refuse NumPy's functions."""
+        if ufunc.__name__ in _REFLECTED and len(given) == 2 and given[1] is self and not named:
+            return getattr(self, _REFLECTED[ufunc.__name__])(given[0])
+        refuse(
+            f"NumPy's `{ufunc.__name__}` is given a value of the program",
+            hint="stax has its own functions under NumPy's names: sx.sqrt, sx.exp, sx.maximum, ...",
+        )
+
     def __bool__(self) -> NoReturn:
         _no_truth()
 
@@ -269,8 +285,8 @@ def _no_truth() -> NoReturn:
     raise SymbolicValueError(
         "a value of the program has no truth yet",
         ((here(), "Python asks whether this is true"),),
-        ("`if`, `and`, `or`, `not`, `in` and chains such as 0 < x < 5 ask so",),
-        "use `&`, `|`, `~` with brackets, as in (0 < x) & (x < 5), and sx.select(condition, a, b)",
+        ("`if`, `and`, `or`, `not`, `in`, chains such as 0 < x < 5, and Python's max and min ask so",),
+        "use `&`, `|`, `~` with brackets, as in (0 < x) & (x < 5), and sx.select(condition, a, b) or sx.maximum",
     )
 
 

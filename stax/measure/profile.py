@@ -13,7 +13,7 @@ from stax.errors import UnsupportedError
 from stax.loops.count import Counts, count
 from stax.measure.text import bytes_text, table, time_text
 from stax.runtime.arguments import Arguments
-from stax.runtime.kernel import Kernel
+from stax.runtime.kernel import Kernel, refuse_other
 
 ROUNDS = 3
 
@@ -85,6 +85,7 @@ def profile(kernel: Kernel, /, *arrays: Any, threads: int | None = None, shape: 
     >>> [(one.stage, one.written_bytes, one.allocated_bytes) for one in found.stages]
     [('f', 16640, 16640), ('g', 16384, 0)]
     """
+    refuse_other(kernel, "profile")
     if kernel.build.timed is None:
         raise UnsupportedError("this kernel cannot be made again with clocks")
     clocked, names = kernel.build.timed()

@@ -498,3 +498,11 @@ def _guard(facts: Facts) -> str:
         f"; the last dimension of {name} has {n} elements, side by side" for name, n in sorted(facts.packed)
     )
     return f"last dimension steps by one element: {dense}; aligned to the element: {aligned}{packed}"
+
+
+def refuse_other(given: object, what: str) -> None:
+    """Raise ArgumentError where `what`, which takes a Kernel, is given something else."""
+    if not isinstance(given, Kernel):
+        raise ArgumentError(
+            f"{what} takes a Kernel, not {type(given).__name__}", hint="sx.compile(f) makes one of a Func"
+        )

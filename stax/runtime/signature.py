@@ -71,7 +71,7 @@ class Check:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Signature:
     """`arguments` name Inputs and Scalars in positional order; `outputs` come in the order they are returned.
 
@@ -94,6 +94,8 @@ class Signature:
         scalars = {s.name: s for s in self.scalars}
         given = [_input(arrays[a]) if a in arrays else _scalar(scalars[a]) for a in self.arguments]
         return f"{self.name}({', '.join(given)}) -> {', '.join(_output(o) for o in self.outputs)}"
+
+    __repr__ = __str__
 
     def dim(self, source: str, dim: int) -> str:
         """Return words for a dimension of an input or output: its number, and its name where it was given one."""

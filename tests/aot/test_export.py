@@ -272,3 +272,12 @@ def test_the_header_is_cpp_too(tmp_path: Path) -> None:
     (tmp_path / "main.cpp").write_text(code)
     subprocess.run(["c++", "main.cpp", "blur.o", "-o", "main", "-lpthread"], cwd=tmp_path, check=True)
     assert subprocess.run(["./main"], cwd=tmp_path, check=False).returncode == 0
+
+
+def test_a_func_is_no_kernel_and_the_error_says_what_makes_one(tmp_path) -> None:
+    x, f = sx.Var("x"), sx.Func("f")
+    f[x] = x
+    with pytest.raises(sx.errors.ArgumentError, match="export takes a Kernel, not Func"):
+        sx.export(f, tmp_path / "f")  # type: ignore[arg-type]
+    with pytest.raises(sx.errors.ArgumentError, match="profile takes a Kernel, not Func"):
+        sx.profile(f)  # type: ignore[arg-type]

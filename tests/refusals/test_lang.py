@@ -24,8 +24,8 @@ SymbolicValueError: a value of the program has no truth yet
   program.py:2
      2 | if x > 3:
        |    ^^^^^ Python asks whether this is true
-  `if`, `and`, `or`, `not`, `in` and chains such as 0 < x < 5 ask so
-  hint: use `&`, `|`, `~` with brackets, as in (0 < x) & (x < 5), and sx.select(condition, a, b)""",
+  `if`, `and`, `or`, `not`, `in`, chains such as 0 < x < 5, and Python's max and min ask so
+  hint: use `&`, `|`, `~` with brackets, as in (0 < x) & (x < 5), and sx.select(condition, a, b) or sx.maximum""",
     ),
     (
         "chained comparison",
@@ -38,8 +38,8 @@ SymbolicValueError: a value of the program has no truth yet
   program.py:2
      2 | inside = 0 < x < 5
        |          ^^^^^^^^^ Python asks whether this is true
-  `if`, `and`, `or`, `not`, `in` and chains such as 0 < x < 5 ask so
-  hint: use `&`, `|`, `~` with brackets, as in (0 < x) & (x < 5), and sx.select(condition, a, b)""",
+  `if`, `and`, `or`, `not`, `in`, chains such as 0 < x < 5, and Python's max and min ask so
+  hint: use `&`, `|`, `~` with brackets, as in (0 < x) & (x < 5), and sx.select(condition, a, b) or sx.maximum""",
     ),
     (
         "an expression as a list index",
@@ -65,8 +65,8 @@ SymbolicValueError: a value of the program has no truth yet
   program.py:2
      2 | x in [1, 2]
        | ^^^^^^^^^^^ Python asks whether this is true
-  `if`, `and`, `or`, `not`, `in` and chains such as 0 < x < 5 ask so
-  hint: use `&`, `|`, `~` with brackets, as in (0 < x) & (x < 5), and sx.select(condition, a, b)""",
+  `if`, `and`, `or`, `not`, `in`, chains such as 0 < x < 5, and Python's max and min ask so
+  hint: use `&`, `|`, `~` with brackets, as in (0 < x) & (x < 5), and sx.select(condition, a, b) or sx.maximum""",
     ),
     (
         "float() of an expression",

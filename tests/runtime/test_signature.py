@@ -1,5 +1,6 @@
 """A signature is one line of text, and names its dimensions and buffers."""
 
+import stax as sx
 from stax import dtypes
 from stax.algorithm.nodes import Input, Scalar
 from stax.expr import build
@@ -41,3 +42,9 @@ def test_a_huge_size_is_cut() -> None:
     for _ in range(60):
         shared = build.add(shared, shared)
     assert len(size_text(shared)) < 2000
+
+
+def test_a_signature_at_a_prompt_is_one_line() -> None:
+    x, a, f = sx.Var("x"), sx.Input("a", sx.int32, 1), sx.Func("f")
+    f[x] = a[x] * 2
+    assert repr(sx.compile(f).signature) == "f(a: int32[d0]) -> f: int32[a.shape[0]]"
