@@ -140,8 +140,12 @@ def _all(direct: Mapping[str, set[str]], name: str) -> set[str]:
 
 def done_before(
     host: Func, stage: int, points: Points, depth: int, guest: Points, shift: int, algebra: Algebra
-) -> list[Interval] | None:
-    """Return what of each dim `host` has computed when an iteration of `guest` runs; None where that is not seen."""
+) -> list[list[Interval]] | None:
+    """Return boxes of `host` of which all lies in what is computed when an iteration of `guest` runs.
+
+    None where that is not seen. One box is of the iteration that the guest is behind; where that may be past the last
+    one of the loop, and more of the same dim is left to a loop further out, another is of the last one.
+    """
     last = points.loops[depth - 1]
     if stage < len(host.updates) or any(d not in points.values for d in host.dims):
         return None
@@ -158,39 +162,57 @@ def done_before(
     }
     now = {**same, last.var.name: build.add(guest.loops[depth - 1].var, shift)}
     first = now if last.loop.kind is LoopKind.PARALLEL else {**same, last.var.name: build.index(0)}
-    out: list[Interval] = []
-    for d in host.dims:
-        lo, hi = points.within(d, depth)
-        out.append(Interval(algebra.of(substitute(lo, first)), algebra.of(substitute(hi, now))))
-    return out
+    ends = [now]
+    if any(min(points.leaves(d)) < depth - 1 for d in moved):
+        most = substitute(last.extent, same) if last.width is None else build.index(last.width)
+        ends.append({**same, last.var.name: build.sub(most, 1)})
+    boxes: list[list[Interval]] = []
+    for end in ends:
+        within = [points.within(d, depth) for d in host.dims]
+        boxes.append([
+            Interval(algebra.of(substitute(lo, first)), algebra.of(substitute(hi, end))) for lo, hi in within
+        ])  # fmt: skip
+    return boxes
 
 
 def check_there(
-    guest: StageRef, host: Func, asked: Sequence[Interval | None], there: list[Interval] | None, prover: Prover,
+    guest: StageRef, host: Func, asked: Sequence[Interval | None], there: list[list[Interval]] | None, prover: Prover,
     line: ComputeWith,
 ) -> None:  # fmt: skip
     """Raise LegalityError where `guest` would read of `host` what is not there yet."""
-    missing = _missing(host, asked, there, prover)
+    at, missing = _missing(host, asked, there, prover)
     if missing is not None:
         raise LegalityError(
             f"`{guest}` would read `{host.name}` before it is computed: {missing} is not seen to be there",
             [(host.span, "defined here"), (line.span, "asked for here")],
             [f"it runs {line.shift} iterations of loop `{line.loop}` behind"],
-            "a larger shift=" if there is not None else None,
+            _hint(at, line),
         )
 
 
+def _hint(at: int | None, line: ComputeWith) -> str | None:
+    match at:
+        case None:
+            return None
+        case 0:
+            return "a larger shift="
+        case _:
+            return f"share a loop around `{line.loop}`: each run of that ends before the next one begins"
+
+
 def _missing(
-    host: Func, asked: Sequence[Interval | None], there: list[Interval] | None, prover: Prover
-) -> str | None:  # fmt: skip
+    host: Func, asked: Sequence[Interval | None], there: list[list[Interval]] | None, prover: Prover
+) -> tuple[int | None, str | None]:  # fmt: skip
+    """Return which of the boxes is too small, if one is, and of what something is not there; None where all is."""
     if there is None:
-        return "what it needs"
-    for dim, have, needed in zip(host.dims, there, asked, strict=True):
-        if needed is None or needed.lo is None or needed.hi is None:
-            return f"what it needs along `{dim}`"
-        if not (prover.less_equal(have.first, needed.lo) and prover.less_equal(needed.hi, have.last)):
-            return f"what it needs along `{dim}`"
-    return None
+        return None, "what it needs"
+    for at, box in enumerate(there):
+        for dim, have, needed in zip(host.dims, box, asked, strict=True):
+            if needed is None or needed.lo is None or needed.hi is None:
+                return at, f"what it needs along `{dim}`"
+            if not (prover.less_equal(have.first, needed.lo) and prover.less_equal(needed.hi, have.last)):
+                return at, f"what it needs along `{dim}`"
+    return None, None
 
 
 __all__ = ["check_there", "done_before", "together"]

@@ -183,7 +183,7 @@ def load(s: State, place: Place, index: list[Part], m: Mask, other: str | None, 
         else:
             on = joined(s, m, lanes) or ""
             on = _reversed(s, on, "i1", lanes) if where.step == -size else on
-            rest = types.splat(other, kind, lanes) if other is not None else "poison"
+            rest = "zeroinitializer" if other is None else types.splat(other, kind, lanes)  # it may be an index
             name = f"@llvm.masked.load.{types.mangled(kind, lanes)}.p0"
             f.module.declare(f"{wide} {name}(ptr, {types.vector('i1', lanes)}, {wide})")
             found = f.read(

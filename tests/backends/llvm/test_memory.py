@@ -308,3 +308,20 @@ def test_what_is_streamed_to_a_multiple_of_16_bytes_goes_past_the_caches(offset:
     stores = [line for line in kernel.source("llvm").splitlines() if "!nontemporal" in line]
     assert any("align 64," in line for line in stores)
     assert any("align 16," in line for line in stores)
+
+
+def test_what_lanes_off_a_mask_have_may_be_an_index() -> None:
+    """Of a read at an undefined index LLVM would make that the loop around never ends."""
+    import stax as sx
+
+    y, x = sx.vars("y x")
+    a, table = sx.Input("a", sx.int32, 1), sx.Input("table", sx.int32, 1)
+    f = sx.Func("f", shape=(16, 13))
+    f[y, x] = sx.select(x + y <= 1, 2 + table[sx.clip(a[x], 0, 5)], 6 % a[x])
+    s = sx.Schedule(f)
+    s[f].vectorize(x, 16)
+    given, entries = np.arange(-4, 9, dtype=np.int32), np.arange(10, 16).astype(np.int32)
+    rows, columns = np.mgrid[:16, :13]
+    rest = np.array([0 if k == 0 else 6 % k for k in given.tolist()])
+    expected = np.where(rows + columns <= 1, 2 + entries[given.clip(0, 5)], rest)
+    np.testing.assert_array_equal(sx.compile(f, s, strict_native=True)(given, entries), expected)
