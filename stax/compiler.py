@@ -74,9 +74,10 @@ def compile(
         )
     if require is None:
         require = str(options.chosen["require"] or "") or None
-    for name in ("autotune", "graphs"):
-        if options.chosen[name]:
-            warnings.warn(f"`{name}` of mode {options.mode!r} is not there yet, and changes nothing", StaxWarning, 2)
+    if options.chosen["autotune"]:
+        warnings.warn(f"`autotune` of mode {options.mode!r} is not there yet, and changes nothing", StaxWarning, 2)
+    if options.chosen["graphs"] and target != CUDA:
+        warnings.warn(f"`graphs` of mode {options.mode!r} is for GPUs, and changes nothing here", StaxWarning, 2)
     log = _log()
     with whole(log, "compile"):
         with step(log, "freeze"):
@@ -84,7 +85,8 @@ def compile(
         if isinstance(target, str):
             from stax.gpu import gpu_kernel
 
-            return gpu_kernel(program, schedule, Store(cache_folder(options)), require)
+            graphs = bool(options.chosen["graphs"])
+            return gpu_kernel(program, schedule, Store(cache_folder(options)), require, graphs)
         strict = options.strict_native if strict_native is None else strict_native
         return _kernel(program, schedule, target, options, strict, require, log)
 

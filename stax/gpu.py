@@ -20,6 +20,7 @@ from stax.legality.summation import roundings
 from stax.loops.launches import Host, kernels
 from stax.loops.nodes import Program
 from stax.loops.show import show as show_loops
+from stax.lower.fits import refuse_unlaunchable
 from stax.lower.hints import hints
 from stax.lower.passes import lower_to_blocks
 from stax.lower.split_kernels import split_kernels
@@ -51,10 +52,13 @@ class _Lowered:
     host: tuple[Host, ...]
 
 
-def gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, store: Store, require: str | None) -> Kernel:
+def gpu_kernel(
+    pipeline: Pipeline, schedule: Schedule | None, store: Store, require: str | None, graphs: bool = False
+) -> Kernel:
     """Return a kernel for NVIDIA's GPUs; where TRITON_INTERPRET=1 is set, for Triton's interpreter on NumPy arrays.
 
-    What no line says is chosen for calls of any size, and again for rows that are short and for many points.
+    What no line says is chosen for calls of any size, and again for rows that are short and for many points. With
+    `graphs`, several kernels are launched as one, where the same arrays come again.
     """
     sequenced, said = in_sequence(pipeline), schedule.lines if schedule else ()
     known, bitwise = rewritten(sequenced, said), require == "bitwise"
@@ -68,7 +72,9 @@ def gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, store: Store, requ
         if require == "bitwise":
             refuse_reordered(legal)
         program = lower_to_blocks(legal)
-        return _Lowered(legal, program, split_kernels(program, hints(legal)))
+        host = split_kernels(program, hints(legal))
+        refuse_unlaunchable(legal, host)
+        return _Lowered(legal, program, host)
 
     @cache
     def chosen(row: int, many: bool) -> _Lowered:
@@ -111,7 +117,7 @@ def gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, store: Store, requ
         of_these = chosen(facts.row, facts.many).host
         if interpreting:
             return launches.interpreted(of_these, facts)
-        return launches.on_gpu(of_these, tables, store, facts)
+        return launches.on_gpu(of_these, tables, store, facts, graphs)
 
     rows = _rows(lines_for, lowered)
     rolls = lines_for(Extents(many=True)) != lines_for(Extents())
@@ -130,7 +136,7 @@ def gpu_kernel(pipeline: Pipeline, schedule: Schedule | None, store: Store, requ
             provenance={"backend": "triton"},
             elsewhere=None
             if pipeline.origins or taken.overwritten
-            else lambda: gpu_kernel(replace(pipeline, origins=True), schedule, store, require),
+            else lambda: gpu_kernel(replace(pipeline, origins=True), schedule, store, require, graphs),
         )
     )  # fmt: skip
 

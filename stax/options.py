@@ -40,8 +40,9 @@ class Options:
     disk, in `cache_dir` or, by default, the platform's cache folder.
 
     `mode` presets the rest, as `MODES` says, and what is given here wins. `effort`: of LLVM, "full" or "quick".
-    `require`: "bitwise" refuses directives that reassociate. `autotune`: measure schedules; `graphs`: launch the
-    kernels of a call on a GPU as one graph; neither of these two is there yet, and `compile` warns of that.
+    `require`: "bitwise" refuses directives that reassociate. `autotune`: measure schedules, which is not there
+    yet, and `compile` warns of that. `graphs`: launch the kernels of a call on a GPU as one, where its arrays come
+    again.
 
     >>> Options(mode="max-autotune", graphs=False).chosen == Options(mode="max-autotune-no-cudagraphs").chosen
     True

@@ -13,6 +13,9 @@ from stax.dtypes import DType
 CUDA = "cuda"
 """The target that is NVIDIA's GPUs: which of them, arrays say at the call."""
 
+GPU_SHARED_BYTES = 227 << 10
+"""How much shared memory a program has on an H100 or H200."""
+
 _CPU = Path("/sys/devices/system/cpu/cpu0/cache")
 
 

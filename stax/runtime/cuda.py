@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,6 +20,8 @@ _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 _POINTER_DEVICE = 9
 _DYNAMIC_SHARED = 8
 _POOL_KEEPS = 4
+_NON_BLOCKING = 1
+_OF_THIS_THREAD = 1
 _FREE_SHARED = 48 << 10
 
 
@@ -89,6 +91,40 @@ def current(device: int) -> bool:
     """Return whether a GPU is the current one of this thread."""
     found = ctypes.c_void_p()
     return _driver().cuCtxGetCurrent(ctypes.byref(found)) == 0 and found.value == _context(device)
+
+
+def recording(stream: int) -> bool:
+    """Return whether what is launched on a stream is recorded, by whoever asked for that."""
+    found = ctypes.c_int()
+    return _driver().cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(found)) != 0 or found.value != 0
+
+
+class Graph:
+    """Launches that are recorded once and launched as one; `record` makes them on the stream that it is given."""
+
+    def __init__(self, record: Callable[[int], None]) -> None:
+        driver, stream, graph, made = _driver(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        _check(driver.cuStreamCreate(ctypes.byref(stream), _NON_BLOCKING))
+        try:
+            _check(driver.cuStreamBeginCapture_v2(stream, _OF_THIS_THREAD))
+            try:
+                record(stream.value or 0)
+            finally:
+                code = driver.cuStreamEndCapture(stream, ctypes.byref(graph))
+            _check(code)
+            _check(driver.cuGraphInstantiateWithFlags(ctypes.byref(made), graph, ctypes.c_ulonglong(0)))
+            driver.cuGraphDestroy(graph)
+        finally:
+            driver.cuStreamDestroy_v2(stream)
+        self._made = made
+
+    def launch(self, stream: int) -> None:
+        """Launch all of it."""
+        _check(_driver().cuGraphLaunch(self._made, ctypes.c_void_p(stream)))
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            _driver().cuGraphExecDestroy(self._made)
 
 
 class Memory:

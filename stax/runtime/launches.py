@@ -6,6 +6,7 @@ host loop changes them; a launch then writes the counters into an argument block
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import math
@@ -40,6 +41,7 @@ MOST_POINTS = 2**31 - 1
 ROWS = (1024, 2048, 4096, 8192, 16384)
 """How many elements rows may have that one program keeps as lanes: a version of a kernel for each that is met."""
 MANY = 1 << 22
+MOST_RECORDED = 1 << 14
 _WIDE = 2**30  # from here on, a position rounded up to whole tiles may need 64 bits
 _WORDS = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "u32": ctypes.c_uint32, "u64": ctypes.c_uint64}
 _FLOATS = {"fp32": ctypes.c_float, "fp64": ctypes.c_double}
@@ -85,6 +87,7 @@ class Cuda:
 
     def __init__(self, sources: Sequence[Source], functions: Sequence[cuda.Function], gpu: Gpu) -> None:
         self._sources, self._functions, self._gpu = sources, functions, gpu
+        self.stream, self.launched = gpu.stream, 0
         self._cells: dict[str, list[Any]] = {}
         self._kept: dict[int, tuple[int, list[Any]]] = {}
 
@@ -109,7 +112,7 @@ class Cuda:
 
     def ready(self, number: int, values: Sequence[Any]) -> Launch:
         """Return what launches a kernel: a block of arguments is made now."""
-        source, function, stream = self._sources[number], self._functions[number], self._gpu.stream
+        source, function = self._sources[number], self._functions[number]
         cells = [_cell(a, v) for a, v in zip(source.arguments, values, strict=True)]
         for argument, cell in zip(source.arguments, cells, strict=True):
             if argument.kind is ArgumentKind.POINTER:
@@ -122,7 +125,8 @@ class Cuda:
         def launch(points: int, counters: Counters, keep: object = cells) -> None:
             for cell, name in counted:
                 cell.value = counters[name]
-            function.launch(points, stream, params)
+            self.launched += 1
+            function.launch(points, self.stream, params)
 
         return launch
 
@@ -166,8 +170,10 @@ def compile_all(sources: Sequence[Source], capability: int, store: Store) -> lis
     return [Binary.unpacked(code(source)) for source in sources]
 
 
-def on_gpu(host: tuple[Host, ...], tables: Mapping[str, Array], store: Store, facts: Facts) -> Runner:
-    """Return a runner that launches kernels on the GPU of a call's arrays."""
+def on_gpu(
+    host: tuple[Host, ...], tables: Mapping[str, Array], store: Store, facts: Facts, graphs: bool = False
+) -> Runner:
+    """Return a runner that launches kernels on the GPU of a call's arrays; with `graphs`, as one where it can."""
     sources = emit(host, facts)
     loaded, sums = _Loaded(sources, tables, store), _Sums()
 
@@ -177,7 +183,7 @@ def on_gpu(host: tuple[Host, ...], tables: Mapping[str, Array], store: Store, fa
         with cuda.on(gpu.device):
             functions, held = loaded.on(gpu)
             machine = Cuda(sources, functions, gpu)
-            return _OnGpu(_Host(host, sources, machine, bound, held, sums), machine, gpu)
+            return _OnGpu(_Host(host, sources, machine, bound, held, sums), machine, gpu, graphs)
 
     return ready
 
@@ -185,8 +191,11 @@ def on_gpu(host: tuple[Host, ...], tables: Mapping[str, Array], store: Store, fa
 class _OnGpu:
     """Launches all of a program on the GPU of its arrays; again on arrays elsewhere, if nothing is made on the way."""
 
-    def __init__(self, host: _Host, machine: Cuda, gpu: Gpu) -> None:
+    def __init__(self, host: _Host, machine: Cuda, gpu: Gpu, graphs: bool) -> None:
         self._host, self._machine, self._gpu, self._device = host, machine, gpu, gpu.device
+        self._graphs = graphs and host.steady
+        self._seen: tuple[int, ...] | None = None
+        self._graph: tuple[tuple[int, ...], cuda.Graph, list[cuda.Memory]] | None = None
 
     @property
     def movable(self) -> bool:
@@ -194,11 +203,7 @@ class _OnGpu:
         return self._host.steady
 
     def __call__(self) -> None:
-        if cuda.current(self._device):
-            self._host.run()
-        else:
-            with cuda.on(self._device):
-                self._host.run()
+        self._run(None)
 
     def release(self) -> None:
         """Let go of the arrays of the call that it was made for."""
@@ -207,9 +212,42 @@ class _OnGpu:
 
     def again(self, addresses: Mapping[str, int]) -> None:
         """Launch all of it with buffers at other addresses, and with new memory for what it keeps."""
-        held = self._machine.move(addresses)
-        self()
-        del held
+        self._run(addresses)
+
+    def _run(self, addresses: Mapping[str, int] | None) -> None:
+        with contextlib.nullcontext() if cuda.current(self._device) else cuda.on(self._device):
+            if self._graphs:
+                self._run_recorded(addresses)
+            else:
+                self._launch(addresses)
+
+    def _launch(self, addresses: Mapping[str, int] | None) -> None:
+        held = [] if addresses is None else self._machine.move(addresses)
+        self._machine.launched = 0
+        self._host.run()
+        del held  # in the order of the stream: after what was launched
+
+    def _run_recorded(self, addresses: Mapping[str, int] | None) -> None:
+        """Launch all of it as a graph, which is recorded where the same arrays come for the second time."""
+        stream, key = self._gpu.stream, () if addresses is None else tuple(addresses.values())
+        if cuda.recording(stream):
+            self._launch(addresses)
+        elif self._graph is not None and self._graph[0] == key:
+            self._graph[1].launch(stream)
+        elif self._seen != key or not 1 < self._machine.launched <= MOST_RECORDED:
+            self._launch(addresses)
+            self._seen = key
+        else:
+            held = [] if addresses is None else self._machine.move(addresses)
+            self._graph = key, cuda.Graph(self._on_stream), held
+            self._graph[1].launch(stream)
+
+    def _on_stream(self, stream: int) -> None:
+        usual, self._machine.stream = self._machine.stream, stream
+        try:
+            self._host.run()
+        finally:
+            self._machine.stream = usual
 
 
 def interpreted(host: tuple[Host, ...], facts: Facts) -> Runner:

@@ -45,11 +45,11 @@ class Movable(Protocol):
 
 @dataclass(slots=True)
 class _Plan:
-    """What serves a key: `reach` is how many bytes each buffer spans, `fresh` how to make an output, by buffer."""
+    """What serves a key: `reach` is how many bytes each buffer spans, `fresh` the shape and type of each output."""
 
     run: Movable
     reach: Mapping[str, int]
-    fresh: Sequence[tuple[str, tuple[int, ...], Any, Any]]
+    fresh: Sequence[tuple[tuple[int, ...], Any]]
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -76,8 +76,8 @@ class Repeats:
             return None
         try:
             if out is None:
-                empty = sys.modules["torch"].empty
-                made = [empty(shape, dtype=dtype, device=device) for _, shape, dtype, device in plan.fresh]
+                like = next(v for v in (*args, *named.values()) if hasattr(v, "new_empty"))
+                made = [like.new_empty(shape, dtype=dtype) for shape, dtype in plan.fresh]
                 addresses.update(zip(self._flat, (m.data_ptr() for m in made), strict=True))
             else:
                 made = [out] if len(self._flat) == 1 else list(out)
@@ -100,7 +100,7 @@ class Repeats:
         results = self._leaves(bound.results)
         if len(results) != len(self._flat) or any(type(r).__module__ != "torch" for r in results):
             return
-        fresh = [(n, tuple(r.shape), r.dtype, r.device) for n, r in zip(self._flat, results, strict=True)]
+        fresh = [(tuple(r.shape), r.dtype) for r in results]
         if len(self._plans) >= MOST_KEYS:
             self._plans.clear()
         run.release()
@@ -127,21 +127,21 @@ class Repeats:
                 return None
             given += zip(self._flat, outs, strict=True)
             parts.append(len(outs))
-        device = None
+        device = -1
         for name, value in given:
             kind = cast(type[object], type(value))
             if kind is tensor:
                 at = value.data_ptr()
                 addresses[name] = at
-                device = value.device
+                device = value.get_device()
                 parts += (value.shape, value.stride(), value.dtype, device, value.requires_grad, at % 16)
             elif kind in _NUMBERS:
                 parts += (kind, value)
             else:
                 return None
-        if device is None or device.index is None:
+        if device < 0:
             return None
-        parts.append(_stream(torch, device.index))
+        parts.append(_stream(torch, device))
         return tuple(parts)
 
     def _nested(self, flat: list[Any]) -> Any:

@@ -25,6 +25,7 @@ from stax.source import Span
 MOST = 2**31 - 1
 MOST_FACTOR = 1000
 MOST_HINT = 1024
+MOST_WARPS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,13 @@ def apply(nest: Nest, directive: LoopDirective | StageDirective) -> Nest:
         case said.Warps(n=n) | said.Stages(n=n) | said.Swizzle(n=n):
             if not 0 < n <= MOST_HINT:
                 raise ScheduleError(f"a hint is a number from 1 to {MOST_HINT}, not {n}", [(directive.span, "here")])
+            if isinstance(directive, said.Warps) and (n > MOST_WARPS or n & (n - 1)):
+                few = min(MOST_WARPS, 1 << n.bit_length() - 1)
+                raise ScheduleError(
+                    f"a program has a power of two of warps, {MOST_WARPS} at most, and not {n}",
+                    [(directive.span, "here")],
+                    hint=f"warps({few})" if few == MOST_WARPS else f"warps({few}) or warps({2 * few})",
+                )
             return replace(nest, permits=(*nest.permits, directive))
         case said.MatrixUnit(i=i, j=j, k=k, span=span):
             _distinct((i, j, k), "matrix_unit", span)

@@ -17,23 +17,20 @@ from stax.runtime.repeats import MOST_KEYS, Repeats
 n = sx.Var("n")
 
 
-class Device:
-    """A GPU."""
-
-    index = 0
-
-
-GPU = Device()
-
-
 class Tensor:
     """A tensor at an address."""
 
     def __init__(self, at: int, size: int = 8, dtype: str = "float32") -> None:
-        self.at, self.shape, self.dtype, self.device, self.requires_grad = at, (size,), dtype, GPU, False
+        self.at, self.shape, self.dtype, self.requires_grad = at, (size,), dtype, False
 
     def data_ptr(self) -> int:
         return self.at
+
+    def get_device(self) -> int:
+        return 0
+
+    def new_empty(self, shape: tuple[int, ...], dtype: str) -> Tensor:
+        return Tensor(9000, shape[0], dtype)
 
     def stride(self) -> tuple[int, ...]:
         return (1,)
@@ -61,7 +58,6 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> None:
     Tensor.__module__ = "torch"
     module.Tensor = Tensor  # type: ignore[attr-defined]
     module._C = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 7)  # type: ignore[attr-defined]
-    module.empty = lambda shape, dtype, device: Tensor(9000, shape[0], dtype)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch", module)
 
 

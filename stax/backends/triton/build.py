@@ -21,6 +21,7 @@ from typing import Any, cast
 
 from stax.backends.triton.source import Source
 from stax.errors import BackendError
+from stax.target import GPU_SHARED_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,11 @@ def build(source: Source, capability: int, folder: Path | None = None) -> Binary
     meta = done.metadata
     if getattr(meta, "global_scratch_size", 0) or getattr(meta, "profile_scratch_size", 0):
         raise BackendError(f"Triton wants memory of its own for kernel `{meta.name}`")
+    if meta.shared > GPU_SHARED_BYTES:
+        raise BackendError(
+            f"kernel `{meta.name}` takes {meta.shared} bytes of shared memory, and a GPU has {GPU_SHARED_BYTES}",
+            hint="take smaller tiles, or fewer stages",
+        )
     entry = re.search(r"\.entry\s+\w+\s*\((.*?)\)", done.asm["ptx"], re.DOTALL)
     hidden = 0 if entry is None else entry[1].count(".param") - len(source.arguments)
     return Binary(meta.name, done.asm["cubin"], 32 * meta.num_warps, meta.shared, hidden)
