@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from stax.algorithm.nodes import Func, Pipeline, Update
+from stax.dtypes import int64
 from stax.expr.nodes import Binary, BinaryOp, Cast, Const, Expr, Local, Param, Read, Select, Size, Unary, UnaryOp, Var
 from stax.expr.walk import children, postorder, reads
 from stax.schedule import directives as said
@@ -84,6 +85,7 @@ class Twin:
         self.turns = [Turn(r, down=r in down) for r in roots]
         self.steps: list[Callable[[Point], Iterator[Point]]] = []
         self.atomic = False
+        self.rounded: dict[str, int] = {}
 
     def place(self, name: str) -> int:
         return next(k for k, turn in enumerate(self.turns) if turn.name == name)
@@ -145,6 +147,8 @@ class Twin:
     def apply(self, directive: said.Directive) -> None:
         match directive:
             case said.Split(var=v, outer=outer, inner=inner, factor=n, tail=tail):
+                if tail is said.Tail.ROUND_UP:
+                    self.rounded[v] = n
                 self.split(v, outer, inner, n, tail)
             case said.Fuse(outer=outer, inner=inner, fused=fused):
                 self.fuse(outer, inner, fused)
@@ -187,10 +191,11 @@ def extent_name(loop: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A point of a stage, and when it runs."""
+    """A point of a stage, and when it runs; one that is `past` an end loads nothing, and stores what nobody wants."""
 
     point: Point
     time: Time
+    past: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +221,8 @@ class Run:
         self.twins: dict[StageRef, Twin] = {}
         self.places: dict[str, Place] = {}
         self.folds: dict[str, tuple[int, int]] = {}
+        self.hoists: dict[str, tuple[StageRef, str]] = {}
+        self.guests: dict[str, tuple[str, str, int]] = {}
         self.wrong: list[str] = []
         self.odd: list[str] = []
         self.turns: dict[int, dict[Cell, list[int]]] = {}
@@ -233,6 +240,11 @@ class Run:
                     self.places[line.at.func] = Place(old.stage, old.loop, None)
                 case said.FoldStorage(dim=dim, n=n):
                     self.folds[line.at.func] = (self.funcs[line.at.func].dims.index(dim), n)
+                case said.HoistStorage(consumer=g, stage=stage, loop=loop):
+                    assert stage is not None
+                    self.hoists[line.at.func] = (StageRef(g, stage), loop)
+                case said.ComputeWith(consumer=g, loop=loop, shift=shift):
+                    self.guests[line.at.func] = (g, loop, shift)
                 case said.Overwrite(target=target):
                     self.over[line.at.func] = target
                 case said.ComputeRoot():
@@ -248,8 +260,12 @@ class Run:
         memory = {i.name: Memory() for i in self.pipeline.inputs if i.name in self.over.values()}
         self._keep([f.name for f in self.pipeline.funcs if self._at_root(f.name)], memory)
         self.truth.shared = frozenset(memory) - self.funcs.keys()
+        hosts = {g for g, _, _ in self.guests.values()}
         for f in self.pipeline.funcs:
-            if f.name not in self.places:
+            if f.name in self.guests:
+                for _ in self._together(f, memory):
+                    pass
+            elif f.name not in self.places and f.name not in hosts:
                 for _ in self._realize(f, self.truth.boxes[f.name], memory, {}):
                     pass
         for name in self.pipeline.outputs:
@@ -257,6 +273,43 @@ class Run:
                 if memory[name].get(cell) != value:
                     self.wrong.append(f"{name}{list(cell)} at the end")
         return self.wrong[0] if self.wrong else ""
+
+    def _together(self, f: Func, memory: dict[str, Memory]) -> Iterator[None]:
+        """Run a Func in the loops of another; both are at root, without updates."""
+        name, loop, shift = self.guests[f.name]
+        both = [(self.funcs[name], 0), (f, shift)]
+        depth = self.twins[StageRef(f.name)].place(loop) + 1
+        if self.twins[StageRef(name)].place(loop) + 1 != depth:
+            self.wrong.append(f"{f.name} and {name} have no such loops in common")
+            return
+        found: list[list[Instance]] = []
+        for g, later in both:
+            memory[g.name] = Memory()
+            self.turns[id(memory[g.name])] = {}
+            box = self.truth.boxes[g.name]
+            mine = self.instances(g, 0, box, self.truth.points(g, 0, box))
+            at = depth - 1
+            found.append([Instance(i.point, (*i.time[:at], i.time[at] + later, *i.time[at + 1 :])) for i in mine])
+        yield from self._shared([g for g, _ in both], found, depth, 0, memory)
+
+    def _shared(
+        self, both: list[Func], found: list[list[Instance]], depth: int, level: int, memory: dict[str, Memory]
+    ) -> Iterator[None]:
+        if level == depth:
+            for g, mine in zip(both, found, strict=True):
+                order = list(range(len(self.twins[StageRef(g.name)].turns)))
+                yield from self._loops(g, 0, mine, order, [], depth, memory, {})
+            return
+        steps = sorted({i.time[level] for mine in found for i in mine})
+        bodies = [
+            self._shared(both, [[i for i in mine if i.time[level] == z] for mine in found], depth, level + 1, memory)
+            for z in steps
+        ]
+        if self.twins[StageRef(both[0].name)].turns[level].kind != "parallel" or self.calm:
+            for body in bodies:
+                yield from body
+            return
+        yield from self._interleaved(bodies)
 
     def _ends_in_output(self, name: str) -> bool:
         taker = {target: taker for taker, target in self.over.items()}
@@ -308,6 +361,7 @@ class Run:
     def _stage(self, f: Func, k: int, box: Box, memory: dict[str, Memory], around: Around) -> Iterator[None]:
         twin = self.twins[StageRef(f.name, k)]
         found = self.instances(f, k, box, self.truth.points(f, k, box))
+        found += [replace(i, past=True) for i in self.instances(f, k, box, self._past_points(f, k, box))]
         order = list(range(len(twin.turns)))
         lanes = [d for d in order if twin.turns[d].kind == "vector"]
         if not self.calm and lanes and self.rng.random() < 0.7:
@@ -326,6 +380,22 @@ class Run:
             counted = {r: point[r] - start[r] for r in _roots(f, k)}
             found += [Instance(point, counts) for counts in self.twins[StageRef(f.name, k)].counts(counted | extents)]
         return found
+
+    def _past_points(self, f: Func, k: int, box: Box) -> list[Point]:
+        """Return the points that lie past an end and are run all the same."""
+        rounded = self.twins[StageRef(f.name, k)].rounded
+        if not rounded:
+            return []
+        inside = self.truth.points(f, k, box)
+        for point in inside:
+            extents = self._extents(f, k, box, point)
+            if any(r not in f.dims and extents[extent_name(r)] % n for r, n in rounded.items()):
+                self.wrong.append(f"{f.name} reduces more than there is")
+        wide = [
+            (lo, lo - 1 + -(-(hi - lo + 1) // rounded.get(d, 1)) * rounded.get(d, 1))
+            for d, (lo, hi) in zip(f.dims, box, strict=True)
+        ]
+        return [point for point in self.truth.points(f, k, wide) if point not in inside]
 
     def _starts(self, f: Func, k: int, box: Box, point: Point) -> Point:
         starts = {d: lo for d, (lo, _) in zip(f.dims, box, strict=True)}
@@ -365,6 +435,10 @@ class Run:
             for body in bodies:
                 yield from body
             return
+        yield from self._interleaved(bodies)
+
+    def _interleaved(self, bodies: list[Iterator[None]]) -> Iterator[None]:
+        """Run bodies at the same time, one now and then long after the others."""
         slow = self.rng.random() < 0.3
         if slow:
             self.rng.shuffle(bodies)
@@ -384,7 +458,11 @@ class Run:
         here = (StageRef(f.name, k), loop)
         kept = [g for g, p in self.places.items() if p.kept == here]
         memory = dict(memory)
-        self._keep(kept, memory)
+        new = [g for g in kept if g not in self.hoists] + [g for g, at in self.hoists.items() if at == here]
+        self._keep(new, memory)
+        for g in kept:
+            if g in self.hoists:  # each of its runs begins with nothing in it
+                memory.get(g, Memory()).clear()
         needed = {f.name: [(k, i.point) for i in found]}
         todo = [g for g in self.pipeline.funcs if g.name in self.places and self._inside(g.name, here, order)]
         boxes: dict[str, Box] = {}
@@ -436,6 +514,9 @@ class Run:
                 self.wrong.append(f"{source}{list(cell)} as {f.name} reads it")
             return value
 
+        for lane in [lane for lane in lanes if lane.past]:
+            memory[f.name][self._slot(f.name, self._past(f, k, lane.point))] = hash(("past", f.name))
+        lanes = [lane for lane in lanes if not lane.past]
         if self._joins(f, k, lanes):
             yield from self._joined(f, k, lanes, memory, load)
             return
@@ -448,6 +529,14 @@ class Run:
                 if not (k and commuting(f, f.updates[k - 1])):
                     self.turns[id(memory[f.name])].setdefault(write[0], []).append(write[1])
         yield
+
+    def _past(self, f: Func, k: int, point: Point) -> Cell:
+        """Return the cell that a point past an end writes."""
+        index = [Var(int64, d) for d in f.dims] if k == 0 else f.updates[k - 1].index
+        cell = tuple(self.truth.value(i, point, lambda source, at: 0) for i in index)
+        if f.name in self.pipeline.outputs:
+            self.wrong.append(f"{f.name}{list(cell)} lies beyond the array")
+        return cell
 
     def _joins(self, f: Func, k: int, lanes: list[Instance]) -> bool:
         """Return whether lanes combine into a cell one at a time: those of one cell, or all where it is `atomic`."""

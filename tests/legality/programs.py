@@ -31,7 +31,9 @@ class Program:
 
 KINDS = (
     "recurrence", "in place", "ahead", "scatter", "written", "chain", "steps", "kept", "taken", "placed", "repeated",
+    "beside",
 )  # fmt: skip
+TAILS = (said.Tail.GUARD, said.Tail.GUARD, said.Tail.SHIFT, said.Tail.ROUND_UP)
 OFTEN = (*KINDS, "ahead", "written", "taken", "placed")
 """Kinds as often as they are drawn."""
 
@@ -40,7 +42,7 @@ def program(rng: Random, kinds: tuple[str, ...] = KINDS) -> Program:
     """Return a random program of one of `kinds`; one that stax does not take is drawn again."""
     makers = {"recurrence": _recurrence, "in place": _in_place, "scatter": _scatter, "chain": _chain, "steps": _steps,
         "kept": _kept, "taken": _taken, "ahead": _ahead, "written": _written,
-        "placed": _placed, "repeated": _repeated}  # fmt: skip
+        "placed": _placed, "repeated": _repeated, "beside": _beside}  # fmt: skip
     while True:
         kind = rng.choice(OFTEN if kinds == KINDS else kinds)
         try:
@@ -211,6 +213,17 @@ def _placed(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
     return made[-1], {"a": (16, 16), made[-1].name: (rng.choice([4, 5]), rng.choice([4, 6]))}
 
 
+def _beside(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return two Funcs, the second of which may read the first around, and one that reads both."""
+    a = sx.Input("a", sx.int64, 2)
+    f, g, h = sx.Func("f"), sx.Func("g"), sx.Func("h")
+    f[y, x] = a[y + 4, x + 4] * 3
+    around = [f[y + rng.choice([-1, 0, 1]), x + rng.choice([-1, 0, 0, 1])] for _ in range(rng.randint(0, 2))]
+    g[y, x] = sum(around, a[y + 5, x + 5] * 1)
+    h[y, x] = f[y, x] + g[y, x + rng.choice([0, 1])]
+    return h, {"a": (16, 16), "h": (rng.choice([4, 5]), rng.choice([4, 6]))}
+
+
 def _repeated(rng: Random) -> tuple[Any, dict[str, tuple[int, ...]]]:
     """Return a program in which a point that is run twice may give another value."""
     return rng.choice([_in_place, _ahead, _scatter])(rng)
@@ -253,18 +266,30 @@ def schedule(rng: Random, pipeline: Pipeline, kind: str = "") -> tuple[Line, ...
         if rng.random() < 0.8:
             _try(s, Line(StageRef(f.name), said.Overwrite(rng.choice(names))))
     for f in reversed(pipeline.funcs):
+        if kind == "beside" and f.name == "f" and rng.random() < 0.7:  # loops that those of g are alike
+            for line in [line for line in s.lines if line.at == StageRef("g")]:
+                if not isinstance(
+                    line.directive, said.ComputeRoot | said.ComputeAt | said.StoreRoot | said.HoistStorage
+                ):
+                    _try(s, Line(StageRef("f"), line.directive))
+            continue
         for k in range(len(f.updates) + 1):
             at = StageRef(f.name, k)
             if kind == "repeated" and k == len(f.updates):
                 v = rng.choice([loop.name for loop in s.nest(at).loops])
                 _try(s, Line(at, said.Split(v, v + "o", v + "i", rng.choice([2, 3, 4]), said.Tail.SHIFT)))
-            for _ in range(rng.choice([0, 1, 2, 3, 4])):
+            for _ in range(rng.choice([0, 0, 1] if kind == "beside" else [0, 1, 2, 3, 4])):
                 loops = [loop.name for loop in s.nest(at).loops]
                 if loops:
-                    _try(s, Line(at, _directive(rng, loops)))
+                    drawn = _directive(rng, loops)
+                    if isinstance(drawn, said.Split) and drawn.tail is said.Tail.ROUND_UP:
+                        own = [*f.dims, *(r.name for r in (f.updates[k - 1].domain if k else ()))]
+                        if drawn.var not in own or (f.name in pipeline.outputs and rng.random() < 0.9):
+                            continue
+                    _try(s, Line(at, drawn))
             if k and rng.random() < 0.3 and combine(f, f.updates[k - 1]) is not None:
                 _try(s, Line(at, said.Atomic()))
-        if f.name not in pipeline.outputs and f.shape and kind != "taken" and rng.random() < 0.7:
+        if f.name not in pipeline.outputs and f.shape and kind not in ("taken", "beside") and rng.random() < 0.7:
             _try(s, Line(StageRef(f.name), said.FoldStorage(f.dims[0], rng.choice([1, 2, 2, 3, 4]))))
         if f.name not in pipeline.outputs and rng.random() < 0.7:
             g = rng.choice([g for g in pipeline.funcs if g is not f])
@@ -274,6 +299,13 @@ def schedule(rng: Random, pipeline: Pipeline, kind: str = "") -> tuple[Line, ...
             if _try(s, Line(StageRef(f.name), said.ComputeAt(g.name, stage, rng.choice(loops), store))):
                 if store is None and rng.random() < 0.3:
                     _try(s, Line(StageRef(f.name), said.StoreRoot()))
+                elif rng.random() < 0.3:
+                    _try(s, Line(StageRef(f.name), said.HoistStorage(g.name, stage, rng.choice(loops))))
+    if kind == "beside" and rng.random() < 0.8:
+        placed = said.ComputeAt | said.StoreRoot | said.HoistStorage
+        s = Schedule.of(pipeline, [line for line in s.lines if not isinstance(line.directive, placed)])
+        loops = [loop.name for loop in s.nest(StageRef("g")).loops]
+        _try(s, Line(StageRef("g"), said.ComputeWith("f", 0, rng.choice(loops), rng.choice([0, 0, 1, 2, -1]))))
     return s.lines
 
 
@@ -282,7 +314,7 @@ def _directive(rng: Random, loops: list[str]) -> Directive:
     w = rng.choice(loops)
     return rng.choice(
         [
-            said.Split(v, v + "o", v + "i", n, rng.choice([said.Tail.GUARD, said.Tail.GUARD, said.Tail.SHIFT])),
+            said.Split(v, v + "o", v + "i", n, rng.choice(TAILS)),
             said.Affine(*_map(rng, rng.sample(loops, min(len(loops), rng.choice([1, 2, 2]))))),
             said.Fuse(v, loops[min(loops.index(v) + 1, len(loops) - 1)], v + "f"),
             said.Reorder(tuple(rng.sample(loops, rng.randint(1, len(loops))))),
