@@ -115,3 +115,27 @@ def test_cells_outside_the_domain_of_an_output_that_shares_loops_are_0():
     given, out = np.ones((7, 7), np.float32), np.full((7, 7), np.nan, np.float32)
     got, _ = sx.compile((w, g), s)(given, out=(out, np.empty((7, 7), np.float32)))
     assert (got == np.tril(given + 1)).all()
+
+
+def test_a_guest_behind_in_an_inner_loop_is_not_behind_what_the_next_run_of_it_computes() -> None:
+    """The last runs of the guest come after the inner loop of the host has ended, not after more of it."""
+    y, x = sx.vars("y x")
+    a, f, g, h = sx.Input("a", sx.int64, 2), sx.Func("f"), sx.Func("g"), sx.Func("h")
+    f[y, x] = a[y, x] * 3
+    g[y, x] = a[y, x] + f[y, x + 1]
+    h[y, x] = f[y, x] + g[y, x]
+
+    def said(loop: str, shift: int) -> sx.Schedule:
+        s = sx.Schedule(h)
+        for one in (f, g):
+            s[one].compute_root().split("x", "x", "x.in", 2)
+        s[g].compute_with(s[f], loop, shift=shift)
+        return s
+
+    with pytest.raises(LegalityError, match="before it is computed") as refused:
+        sx.compile(h, said("x.in", 1))
+    assert "share a loop around `x.in`" in str(refused.value)
+    given = np.random.default_rng(2).integers(0, 99, (5, 12))
+    expected = given[:, :-1] * 4 + given[:, 1:] * 3
+    found = sx.compile(h, said("y", 0), strict_native=True)(given)
+    assert (found == expected).all()
