@@ -3,6 +3,7 @@
     up[c, y, x] of up[c, y + 1, x]        columns side by side are lanes, blocks of columns threads
     u[t, y, x] of u[t - 1, y + 1, x - 1]  tiles of steps and rows, moved against each other; lanes along whole rows
     v[t, y, x] of v[t, y - 1, x], ...     the same, with some rows in step, each one cell behind the one before
+    w[t, x] of w[t - 1, x + 1]            tiles of steps and many cells, lanes in each
 
 Each form is one that the check may refuse; then the next one is tried, and in the end the default schedule is left.
 """
@@ -36,6 +37,7 @@ from stax.schedule.directives import (
 COLUMN_VECTORS = 4
 STEPS, ROWS = 16, 32
 LEAST_STEPS = 4
+LONG_STEPS, LEAST_WIDTH, LEAST_TILES = 32, 64, 8
 FEW_STEPS, IN_STEP = 2, 8
 
 
@@ -55,14 +57,35 @@ def forms(
     if len(f.dims) > 2 and len(slant.loops) == len(f.dims) and not f.func.order:
         yield from _rows_of_steps(choice, f, slant)
         yield from _rows_in_step(f, slant)
+    if len(f.dims) == len(slant.loops) == 2:
+        wide = _width(choice, f)
+        lines = _in_waves(pipeline, f, known, (LONG_STEPS, wide))
+        if any(isinstance(line.directive, Vectorize) for line in lines):
+            yield _with_reason(lines, f"tiles of {LONG_STEPS} steps and {wide} cells stay in the first cache of a core")
+            return
+    lines = _in_waves(pipeline, f, known)
+    if lines:
+        yield _with_reason(lines, "tiles in wavefronts, along isl's band")
+
+
+def _in_waves(
+    pipeline: Pipeline, f: FuncFacts, known: Known, sizes: tuple[int, ...] | None = None
+) -> tuple[Line, ...]:  # fmt: skip
+    """Return the lines of tiles in wavefronts; none, where there are no such tiles."""
     try:
-        lines = wavefronts(pipeline, f.name, known=known)
+        return wavefronts(pipeline, f.name, sizes, known)
     except (LegalityError, ScheduleError, UnsupportedError):
-        return
-    yield [
-        Line(line.at, line.directive, "" if k else "tiles in wavefronts, along isl's band")
-        for k, line in enumerate(lines)
-    ]
+        return ()
+
+
+def _with_reason(lines: Sequence[Line], why: str) -> list[Line]:
+    return [Line(line.at, line.directive, "" if k else why) for k, line in enumerate(lines)]
+
+
+def _width(choice: Choice, f: FuncFacts) -> int:
+    """Return how many cells of a row a tile has: as many as half of the first cache holds, but some tiles a row."""
+    most = min(choice.machine.l1_bytes // 2 // f.cell_bytes, choice.extent(f, f.dims[-1]) // LEAST_TILES)
+    return max(LEAST_WIDTH, 1 << (max(1, most).bit_length() - 1))
 
 
 def chained(choice: Choice, f: FuncFacts) -> list[FuncFacts]:

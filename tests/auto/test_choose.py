@@ -174,3 +174,16 @@ def _normalised(exponentials: bool) -> sx.Func:
     total[y] = sx.sum(e[y, r.j], over=r)
     f[y, x] = e[y, x] / total[y]
     return f
+
+
+def test_steps_of_a_row_run_in_tiles_of_many_cells() -> None:
+    """As many as half of the first cache holds, in lanes, but no fewer tiles than a few a row."""
+    t, x = sx.vars("t x")
+    a = sx.Input("a", sx.float32, 1)
+    u, f = sx.Func("u", shape=(65, a.shape[0])), sx.Func("f")
+    u[0, x] = a[x]
+    inside = (x > 0) & (x < a.shape[0] - 1)
+    u[t, x] = sx.select(inside, (u[t - 1, x - 1] + u[t - 1, x + 1]) / 2, u[t - 1, x])
+    f[x] = u[64, x]
+    assert '("t.i", "x.i"), (32, 4096)).skew("t.o", "x.o", 1).parallel("x.o").vectorize("x.i"' in text(f)
+    assert "(32, 1024))" in text(f, a=(10_000,))
