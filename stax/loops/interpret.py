@@ -375,6 +375,8 @@ class _Machine:
         return array, where, on
 
     def _note(self, name: str, where: tuple[Array, ...], on: Array | None, lanes: _Lanes, *, stored: bool) -> None:
+        if on is not None and not on.any():
+            return
         for log in self._logs:
             if name in log.buffers:
                 lane = lanes.env[log.key]

@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, metavar="PROGRAMS", help="let each mutant be found within so many")
     parser.add_argument("--times", action="store_true")
     parser.add_argument("--recurrences", action="store_true", help="programs and schedules that are mostly of these")
+    parser.add_argument("--rare", action="store_true", help="schedules of words that few stages have a place for")
     given = parser.parse_args()
     if given.mutants is not None:
         from tests.differential.mutants import report
@@ -35,7 +36,7 @@ def main() -> int:
         from tests.differential.shrink import show_one
 
         return show_one(given.seed_one, given.schedules, given.shrink, given.recurrences)
-    return _all(given.programs, given.schedules, given.seed, given.jobs, given.times, given.recurrences)
+    return _all(given.programs, given.schedules, given.seed, given.jobs, given.times, given.recurrences, given.rare)
 
 
 def _until_interrupted(results: Iterator[Any]) -> Iterator[Any]:
@@ -46,11 +47,13 @@ def _until_interrupted(results: Iterator[Any]) -> Iterator[Any]:
         print("interrupted", file=sys.stderr)
 
 
-def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool, recurrences: bool) -> int:
+def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool, recurrences: bool, rare: bool) -> int:
     from tests.differential.recurrences import COUNTED
-    from tests.differential.seen import LEAST, expected, table
+    from tests.differential.seen import LEAST, RARE, expected, table
 
-    wanted = [f"directive {word}" for word in COUNTED] if recurrences else expected()
+    wanted = [f"directive {word}" for word in COUNTED if recurrences] or [f"directive {w}" for w in RARE if rare]
+    wanted = wanted or expected()
+    others = frozenset(expected()) - {*wanted}
 
     start = time.monotonic()
     bad: list[str] = []
@@ -63,7 +66,13 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool, recur
     attempts: Counter[str] = Counter()
     # Words that were seen more often than they must be leave the judging of schedules to those that were not.
     todo = (
-        Job(seed + k, schedules, recurrences, frozenset(w for w, n in seen.items() if n >= LEAST + LEAST // 4))
+        Job(
+            seed + k,
+            schedules,
+            recurrences,
+            frozenset(w for w, n in seen.items() if n >= LEAST + LEAST // 4) | others,
+            rare,
+        )
         for k in range(programs)
     )
     ran = 0

@@ -346,11 +346,13 @@ def compare(
 
 
 def run(
-    drawn: Drawn, schedules: int, only: int | None = None, count: bool = True, enough: frozenset[str] = frozenset()
+    drawn: Drawn, schedules: int, only: int | None = None, count: bool = True, enough: frozenset[str] = frozenset(),
+    rare: bool = False,
 ) -> Outcome:  # fmt: skip
     """Return what became of a program under the default schedule and `schedules - 1` random ones.
 
-    Directives whose words are `enough` seen already are not judged again.
+    With `rare`, these are of words that few stages have a place for. Directives whose words are `enough` seen already
+    are not judged again.
     """
     outcome = Outcome(drawn.seed)
     clock = _Clock(outcome.seconds)
@@ -380,7 +382,7 @@ def run(
             current = f"schedule {k} (drawing)"
             if k:
                 lines = draw_lines(
-                    rng, built.pipeline, built.regions, outcome, built.shapes, drawn.recurrences, drawn.whole
+                    rng, built.pipeline, built.regions, outcome, built.shapes, drawn.recurrences, drawn.whole, rare
                 )
             clock("draw schedule")
             current = "\n".join(str(Schedule.of(built.pipeline, lines)).splitlines()[2:]) if lines else "default"

@@ -194,7 +194,7 @@ class Drawer:
             (self.group, 1), (self.tuple_func, 2), (self.lookup, 1), (self.part_update, 1),
             (self.padded, 6), (self.monoid, 1), (self.position, 2), (self.rare, 8), (self.converted, 3),
             (partial(recurring.triangle, self), 2), (partial(recurring.keeping, self), 1),
-            (partial(recurring.skewed, self), 1), (partial(recurring.lagging, self), 1), (self.whole_sum, 2),
+            (partial(recurring.skewed, self), 1), (partial(recurring.lagging, self), 1), (self.whole_sum, 4),
         )  # fmt: skip
 
     def outputs(self, made: list[str]) -> None:
@@ -460,7 +460,7 @@ class Drawer:
         inner = self._domain(self._scope(dims, floors, ceils))
         kind = r.choice(("uint8", "int32", "int8"))
         small = Term(kind, ["(", self.expr(kind, Scope(inner, 1, r.random() < 0.2)), f") & {type_text(kind)}(7)"])
-        self._make(name)
+        self.say(f'{name} = sx.Func("{name}", fp="default")')
         cell = f"{name}[{index_text(dims)}]"
         self.say(f"{cell} = {type_text(dtype)}({r.choice((0, 0, 1, -3))})")
         self.say(f"{cell} += ", Term(dtype, ["sx.cast(", small, f", {type_text(dtype)})"]))

@@ -28,13 +28,16 @@ LANES = (2, 3, 4, 5, 7, 8, 16, 17)
 def draw_lines(
     rng: Random, pipeline: Pipeline, regions: Regions, outcome: Outcome | None = None,
     shapes: Mapping[str, tuple[int, ...]] | None = None, recurrences: bool = False, whole: frozenset[str] = frozenset(),
+    rare: bool = False,
 ) -> tuple[Line, ...]:  # fmt: skip
     """Return the lines of a legal schedule; `shapes` are those of the outputs that a call will ask for.
 
-    With `recurrences`, they are mostly of the words for these. The Funcs `whole` are sums of whole numbers, kept as
+    With `recurrences`, they are mostly of the words for these; with `rare`, of those that few stages have a place for.
+    The Funcs `whole` are sums of whole numbers, kept as
     floats: in any order they come to the same, so that those sums alone may be taken in another.
     """
     schedule = Schedule(pipeline)
+    stored = {f.name for f in prove(pipeline, (), regions).pipeline.funcs}
     fresh = 0
     for _ in range(rng.choice((1, 2, 3, 4, 5) if recurrences else (2, 3, 4, 5, 6, 7, 8))):
         fresh += 1
@@ -42,7 +45,7 @@ def draw_lines(
         if recurrences and rng.random() < 0.7:
             lines = directive(rng, program, schedule, name)
         else:
-            lines = _directive(rng, program, schedule, name, shapes or {}, whole)
+            lines = _directive(rng, program, schedule, name, shapes or {}, whole, stored, rare)
         if not lines:
             continue
         word = type(lines[-1].directive).__name__
@@ -79,16 +82,24 @@ def _readers(pipeline: Pipeline, name: str) -> list[StageRef]:
 
 def _directive(
     rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str, shapes: Mapping[str, tuple[int, ...]],
-    whole: frozenset[str],
+    whole: frozenset[str], stored: set[str], rare: bool,
 ) -> list[Line]:  # fmt: skip
-    if rng.random() < 0.27:
+    if not rare and rng.random() < 0.28:
         return _tempting(rng, pipeline, schedule, fresh)
     updated = [f for f in pipeline.funcs if any(u.domain for u in f.updates)]
-    if updated and rng.random() < 0.15:
-        g = rng.choice(updated)
+    if updated and rng.random() < (0.5 if rare else 0.25):
+        g = rng.choice([f for f in updated if f.name in whole] or updated)
         at = StageRef(g.name, rng.choice([k for k, u in enumerate(g.updates, 1) if u.domain]))
         return _reduced(rng, g, at, [loop.name for loop in schedule.nest(at).loops], fresh, whole)
     f: Func = rng.choice(pipeline.funcs)
+    if rare:
+        inner = [g for g in pipeline.funcs if g.name not in pipeline.outputs and g.dims and _readers(pipeline, g.name)]
+        plain = [
+            g for g in inner if g.name in stored and not g.updates and all(r.source != g.name for r in reads(g.values))
+        ]
+        if plain and rng.random() < 0.3:
+            return [Line(StageRef(rng.choice(plain).name), make("inline", (), {}))]
+        f = rng.choice(inner or pipeline.funcs)
     ref = StageRef(f.name, rng.randint(0, len(f.updates)))
     loops = [loop.name for loop in schedule.nest(ref).loops]
 
@@ -97,10 +108,10 @@ def _directive(
 
     place = StageRef(f.name)
     others = _readers(pipeline, f.name)
-    if rng.random() < 0.1:
+    if not rare and rng.random() < 0.1:
         return _copied(rng, pipeline, fresh)
-    if rng.random() < 0.35:
-        return _rarer(rng, pipeline, schedule, f, ref, loops, others, fresh, shapes)
+    if rng.random() < (0.9 if rare else 0.45):
+        return _rarer(rng, pipeline, schedule, f, ref, loops, others, fresh, shapes, stored, rare)
     if rng.random() < 0.5 and f.name not in pipeline.outputs and others:
         kind = rng.random()
         if kind > 0.9 and f.dims and rng.random() < 0.5:
@@ -168,7 +179,8 @@ def _directive(
 
 def _rarer(
     rng: Random, pipeline: Pipeline, schedule: Schedule, f: Func, ref: StageRef, loops: list[str],
-    others: list[StageRef], fresh: str, shapes: Mapping[str, tuple[int, ...]],
+    others: list[StageRef], fresh: str, shapes: Mapping[str, tuple[int, ...]], stored: set[str],
+    rare: bool,
 ) -> list[Line]:  # fmt: skip
     """Return lines with a word that only some programs have a place for."""
 
@@ -176,14 +188,21 @@ def _rarer(
         return Line(at, make(word, args, named))  # type: ignore[arg-type]
 
     place, output = StageRef(f.name), f.name in pipeline.outputs
-    words = ["partition", "specialize", "upto", "prefetch", "skew", "reverse", "compute_with", "compute_with"]
-    words += ["bound", "align_bounds"] if output and f.name in shapes else []
-    words += ["layout", "memory", "hoist", "round_up", "round_up", "fold"] if not output and f.dims and others else []
+    words = ["partition"]
+    if not rare:
+        words += ["specialize", "upto", "prefetch", "skew", "reverse", "compute_with", "compute_with"]
+        words += ["bound", "align_bounds"] if output and f.name in shapes else []
+    if not output and f.dims and others:
+        words += ["layout", "layout", *["memory"] * 5, "hoist", "hoist", "round_up", "fold"]
+        words += ["inline", "inline"] if not f.updates and f.name in stored else []
+        words += ["layout", "hoist"] if rare else []
     word = rng.choice(words)
     v = rng.choice(loops) if loops else ""
     if not loops and word in ("partition", "upto", "prefetch", "skew", "reverse", "compute_with", "round_up"):
         return []
     match word:
+        case "inline":
+            return [said("inline", at=place)]
         case "partition":
             return [said("vectorize", loops[-1], rng.choice(LANES)), said("partition", rng.choice((v, loops[0])))]
         case "specialize":
@@ -212,14 +231,14 @@ def _rarer(
             return [*more, said("align_bounds", f.dims[d], rng.choice(fits), at=place)]
         case "layout":
             order = tuple(rng.sample(f.dims, len(f.dims)))
-            more = {"align": rng.choice((16, 64, 128, 256))} if rng.random() < 0.6 else {}
+            more = {"align": rng.choice((16, 64, 128, 256))} if rng.random() < 0.7 else {}
             return [
                 *_kept(rng, schedule, f, others),
                 said("layout", order, pad=rng.choice((1, 2, 8)), at=place, **more),
             ]
         case "memory":
-            kind = rng.choice(("heap", "heap", "stack", "stack", "register", "register"))
-            near = kind != "heap" and rng.random() < 0.8
+            kind = rng.choice(("heap", "heap", "stack", "stack", "register", "register", "register"))
+            near = kind != "heap" and rng.random() < 0.9
             kept = _cells(rng, schedule, f, others) if near else _kept(rng, schedule, f, others)
             return [*kept, said("memory", kind, at=place)]
         case "round_up":
@@ -235,7 +254,7 @@ def _rarer(
             outer = [loop.name for loop in schedule.nest(reader).loops]
             if not outer:
                 return []
-            d = rng.randrange(len(outer))
+            d = rng.randrange(min(1, len(outer) - 1), len(outer))
             w = rng.randint(0, max(0, d - 1))
             at = said("compute_at", reader, outer[d], at=place, **({} if word == "hoist" else {"store": outer[w]}))
             if word == "hoist":
@@ -377,7 +396,7 @@ def _joined(rng: Random, f: Func, ref: StageRef, loops: list[str], fresh: str) -
     def said(word: str, *args: object) -> Line:
         return Line(ref, make(word, args, {}))  # type: ignore[arg-type]
 
-    match rng.choice(("vectorize", "accumulators", "rfactor", "split_reduction", "atomic", "reassociate", "reorder")):
+    match rng.choice(("vectorize", "accumulators", "accumulators", "rfactor", "split_reduction", "atomic", "reorder")):
         case "vectorize":
             return [said("vectorize", v, rng.choice(LANES))]
         case "accumulators":
@@ -395,8 +414,6 @@ def _joined(rng: Random, f: Func, ref: StageRef, loops: list[str], fresh: str) -
             return list(spelled_out(line))
         case "atomic":
             return [said("atomic"), said("parallel", v)]
-        case "reassociate":
-            return [said("reassociate")]
         case _:
             return [said("reorder", *rng.sample(loops, len(loops)))]
 

@@ -17,6 +17,7 @@ class Job:
     schedules: int
     recurrences: bool = False
     enough: frozenset[str] = frozenset()
+    rare: bool = False
 
 
 def work(job: Job) -> Outcome:
@@ -35,4 +36,4 @@ def _run(job: Job, count: bool) -> Outcome:
             drawn = (recurrences.draw if job.recurrences else draw)(job.seed)
         except Exception as error:
             return Outcome(job.seed, "error", f"drawing: {type(error).__name__}: {error}")
-        return run(drawn, job.schedules, count=count, enough=job.enough)
+        return run(drawn, job.schedules, count=count, enough=job.enough, rare=job.rare)
