@@ -178,6 +178,14 @@ def test_masked_lanes_touch_nothing_and_are_poison_or_other() -> None:
     assert ran(of(nest(LoopKind.PARALLEL, store)), 5).tolist() == [0, 2, 0, 4, 5]
 
 
+@pytest.mark.parametrize("kind", [LoopKind.SERIAL, LoopKind.VECTOR])
+def test_lanes_that_are_all_off_read_nothing_of_an_empty_array(kind: LoopKind) -> None:
+    """It is asked which cells they are of, to see whether iterations meet."""
+    none = (build.less(I, 0),)
+    step = Store("out", (I,), Load(I32, "out", (I,), none, build.const(7, I32)), none)  # type: ignore[arg-type]
+    assert ran(of(nest(kind, step, n=build.index(3), width=8)), 0).tolist() == []
+
+
 @pytest.mark.parametrize("op", [BinaryOp.ADD, BinaryOp.MAX, BinaryOp.XOR, BinaryOp.MUL])
 def test_atomic_stores_combine_every_write(op: BinaryOp) -> None:
     fn = {BinaryOp.ADD: np.add, BinaryOp.MAX: np.maximum, BinaryOp.XOR: np.bitwise_xor, BinaryOp.MUL: np.multiply}[op]
