@@ -17,10 +17,10 @@ from dataclasses import replace
 
 from stax.algorithm.combine import Combine
 from stax.algorithm.nodes import Func, Pipeline, Range, Update
-from stax.dtypes import int64
+from stax.dtypes import bool_, int64
 from stax.expr import build
 from stax.expr.nodes import Binary, Expr, Read, Size, Var
-from stax.expr.walk import rewrite_all
+from stax.expr.walk import reads, rewrite_all
 
 
 def split_range(update: Update, var: str, outer: str, inner: str, n: int, keep: str) -> Update:
@@ -38,6 +38,8 @@ def split_range(update: Update, var: str, outer: str, inner: str, n: int, keep: 
     domain = tuple(p for r in changed.domain for p in (parts if r.name == var else (r,)))
     inside = build.less(value, chosen.hi)
     where = inside if changed.where is None else build.both(changed.where, inside)
+    if changed.where is not None and reads((changed.where,)):  # data past the end are not asked for
+        where = build.both(build.select(inside, changed.where, build.const(False, bool_)), inside)
     return replace(changed, domain=domain, where=where)
 
 

@@ -453,14 +453,19 @@ class _Builder:
             f, stage, dict(zip(f.dims, self.legal.placed[f.name].box, strict=True)), self.algebra, context.at_least
         )
         bounder = context.bounder(ranges, Prover(self.algebra, {}, context.at_least))
-        held = contexts(roots, always, self.algebra)
-        for node, facts in held.values():
-            if isinstance(node, Read) and facts - always:
+        held = [(*one, always) for one in contexts(roots, always, self.algebra).values()]
+        if update is not None and update.where is not None:  # what it reads itself is read whether it holds or not
+            nothing: Facts = frozenset()
+            held += [(*one, nothing) for one in contexts((update.where,), nothing, self.algebra).values()]
+        for node, facts, known in held:
+            if isinstance(node, Read):
+                masks.pop(id(node), None)
+            if isinstance(node, Read) and facts - known:
                 index = [self.algebra.of(i) for i in node.index]
                 if any(bounder.tightens(i, facts) for i in index):
-                    masks[id(node)] = self._conditions(facts - always)
+                    masks[id(node)] = self._conditions(facts - known)
                 elif any(not i.terms for i in index):
-                    masks[id(node)] = self._conditions(self._of_sizes(facts - always))
+                    masks[id(node)] = self._conditions(self._of_sizes(facts - known))
         new: dict[int, Expr] = {}
         places: dict[Affine, Expr] = {}
 

@@ -8,7 +8,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -51,6 +51,7 @@ MOST_CELLS = 1 << 17
 GROWTH = 8
 MOST_JUDGED = 4
 ORACLE_SECONDS = 4.0
+LOOP_SECONDS = 10.0
 
 
 @dataclass(slots=True)
@@ -398,7 +399,8 @@ def run(
             clock("compile and call")
             compare("machine code", found, wanted)
             if rng.random() < 0.3:
-                compare("loops", run_loops(built, program), wanted)
+                with suppress(Refused), _limited(LOOP_SECONDS, "the loops take too long to interpret"):
+                    compare("loops", run_loops(built, program), wanted)
                 clock("loops")
             outcome.runs += 1
             if count:

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 import stax as sx
+from stax.lang.freeze import freeze
+from stax.legality.check import check
+from stax.loops.interpret import interpret as run
+from stax.lower.passes import lower
 from stax.testing import interpret
 
 y, x = sx.vars("y x")
@@ -51,3 +55,20 @@ def test_a_cell_that_is_combined_into_is_known_again_where_its_index_is_clipped(
     given = np.arange(-4, 9, dtype=np.int16)
     want = interpret(h, {"a": given}, shape=(12, 6))
     assert (sx.compile(h, s, strict_native=True)(given, shape=(12, 6)) == want).all()
+
+
+def test_what_a_condition_of_an_update_reads_past_the_end_of_a_factored_loop_is_not_read() -> None:
+    """It is read whether the condition holds or not, so that the end must be asked for first."""
+    a = sx.Input("a", sx.int32, 1)
+    r = sx.RDom("r", j=(0, 8), where=lambda r: a[3 * r.j] > 0)
+    f = sx.Func("f")
+    f[()] = 0
+    f[()] += a[r.j]
+    s = sx.Schedule(f)
+    s[f].update(0).split("r.j", "o", "i", 5).rfactor("i", "u", "part")
+    kernel = sx.compile(f, s, strict_native=True)
+    given = np.arange(22, dtype=np.int32) - 3
+    assert kernel(given) == sum(given[j] for j in range(8) if given[3 * j] > 0)
+    program, out = lower(check(freeze(f), s.lines)), np.zeros((), np.int32)
+    run(program, {"a": given, "f": out}, {}, {("a", 0): 22})  # where every index is looked at
+    assert out == kernel(given)
