@@ -37,10 +37,10 @@ def split_range(update: Update, var: str, outer: str, inner: str, n: int, keep: 
     changed = _substituted(update, {var: value})
     domain = tuple(p for r in changed.domain for p in (parts if r.name == var else (r,)))
     inside = build.less(value, chosen.hi)
-    where = inside if changed.where is None else build.both(changed.where, inside)
-    if changed.where is not None and reads((changed.where,)):  # data past the end are not asked for
-        where = build.both(build.select(inside, changed.where, build.const(False, bool_)), inside)
-    return replace(changed, domain=domain, where=where)
+    where = changed.where
+    if where is not None and reads((where,)):  # data past the end are not asked for
+        where = build.select(inside, where, build.const(False, bool_))
+    return replace(changed, domain=domain, where=inside if where is None else build.both(where, inside))
 
 
 def factor(pipeline: Pipeline, f: Func, update: int, how: Combine, var: str, new: str, name: str) -> Pipeline:

@@ -166,13 +166,11 @@ def done_before(
     if any(min(points.leaves(d)) < depth - 1 for d in moved):
         most = substitute(last.extent, same) if last.width is None else build.index(last.width)
         ends.append({**same, last.var.name: build.sub(most, 1)})
-    boxes: list[list[Interval]] = []
-    for end in ends:
-        within = [points.within(d, depth) for d in host.dims]
-        boxes.append([
-            Interval(algebra.of(substitute(lo, first)), algebra.of(substitute(hi, end))) for lo, hi in within
-        ])  # fmt: skip
-    return boxes
+    within = [points.within(d, depth) for d in host.dims]
+    return [
+        [Interval(algebra.of(substitute(lo, first)), algebra.of(substitute(hi, end))) for lo, hi in within]
+        for end in ends
+    ]
 
 
 def check_there(

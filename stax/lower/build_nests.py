@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from stax.algorithm.domain import inner_values
 from stax.algorithm.nodes import MARK, Func, Update, origin_name, part_name
-from stax.bounds.accesses import Fact, Facts, contexts, domain_facts
+from stax.bounds.accesses import NOTHING, Fact, Facts, contexts, domain_facts
 from stax.bounds.infer import output_interval, stage_ranges
 from stax.bounds.interval import Bounder
 from stax.dtypes import bool_, int64
@@ -453,13 +453,11 @@ class _Builder:
             f, stage, dict(zip(f.dims, self.legal.placed[f.name].box, strict=True)), self.algebra, context.at_least
         )
         bounder = context.bounder(ranges, Prover(self.algebra, {}, context.at_least))
-        held = [(*one, always) for one in contexts(roots, always, self.algebra).values()]
-        if update is not None and update.where is not None:  # what it reads itself is read whether it holds or not
-            nothing: Facts = frozenset()
-            held += [(*one, nothing) for one in contexts((update.where,), nothing, self.algebra).values()]
-        for node, facts, known in held:
-            if isinstance(node, Read):
-                masks.pop(id(node), None)
+        held = contexts(roots, always, self.algebra)
+        # What a condition reads itself is read whether it holds or not.
+        asked = contexts(() if update is None or update.where is None else (update.where,), NOTHING, self.algebra)
+        for at, (node, facts) in (held | asked).items():
+            known = NOTHING if at in asked else always
             if isinstance(node, Read) and facts - known:
                 index = [self.algebra.of(i) for i in node.index]
                 if any(bounder.tightens(i, facts) for i in index):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stax.expr import build
-from stax.expr.nodes import Const, Expr, Load, Local, Param, Ramp, Read, Select, Size, Var
+from stax.expr.nodes import Expr, Load, Local, Ramp, Read, Select, Var
 from stax.expr.number import Numbering
 from stax.expr.walk import children, postorder, with_children
 from stax.loops import walk
@@ -76,6 +76,6 @@ def _made_alike(cond: Expr, alike: set[str]) -> bool:
                     return False
             case Load() | Read() | Ramp() | Var():
                 return False
-            case Const() | Param() | Size() | _:
+            case _:
                 pass
     return True

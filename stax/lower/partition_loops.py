@@ -21,7 +21,7 @@ from stax.bounds.interval import Bounder, plain_read
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval
 from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Local, Select
-from stax.expr.walk import children, postorder
+from stax.expr.walk import children, names, postorder
 from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Program, Stmt, Store, Timed
 from stax.loops.walk import as_block, copy_with_fresh_names, expressions, statements, substitute
 from stax.loops.walk import children as children_of
@@ -74,7 +74,7 @@ class _Cutter:
         self.copies = 0
         self.left = 0
         self._seen: dict[int, tuple[Expr, int, list[Expr]]] = {}
-        self._named: dict[int, tuple[Expr, frozenset[str]]] = {}
+        self._named: dict[int, tuple[Expr, set[str]]] = {}
 
     def block(self, block: Block, scope: Scope) -> Block:
         out: list[Stmt] = []
@@ -401,11 +401,10 @@ class _Cutter:
                         found[id(node)] = node
         return list(found.values())
 
-    def _names_in(self, node: Expr) -> frozenset[str]:
+    def _names_in(self, node: Expr) -> set[str]:
         known = self._named.get(id(node))
         if known is None:
-            names = frozenset(e.name for e in postorder((node,)) if isinstance(e, Local))
-            known = self._named[id(node)] = (node, names)
+            known = self._named[id(node)] = (node, names((node,)))
         return known[1]
 
     def weight(self, stmt: Stmt) -> int:

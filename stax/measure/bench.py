@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import comb
+from statistics import median
 from typing import Any
 
 from stax.errors import ArgumentError
@@ -56,10 +57,8 @@ class Interval:
         Interval(median=8, low=4, high=12, chance=0.96484375)
         """
         ordered = sorted(readings)
-        n = len(ordered)
-        j, k, chance = median_places(n)
-        middle = ordered[n // 2] if n % 2 else (ordered[n // 2 - 1] + ordered[n // 2]) / 2
-        return Interval(middle, ordered[j - 1], ordered[k - 1], chance)
+        j, k, chance = median_places(len(ordered))
+        return Interval(median(ordered), ordered[j - 1], ordered[k - 1], chance)
 
 
 @dataclass(frozen=True, slots=True)

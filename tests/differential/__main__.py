@@ -35,7 +35,7 @@ def main() -> int:
     if given.seed_one is not None:
         from tests.differential.shrink import show_one
 
-        return show_one(given.seed_one, given.schedules, given.shrink, given.recurrences)
+        return show_one(given.seed_one, given.schedules, given.shrink, given.recurrences, given.rare)
     return _all(given.programs, given.schedules, given.seed, given.jobs, given.times, given.recurrences, given.rare)
 
 
@@ -51,8 +51,8 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool, recur
     from tests.differential.recurrences import COUNTED
     from tests.differential.seen import LEAST, RARE, expected, table
 
-    wanted = [f"directive {word}" for word in COUNTED if recurrences] or [f"directive {w}" for w in RARE if rare]
-    wanted = wanted or expected()
+    words = COUNTED if recurrences else RARE if rare else None
+    wanted = expected() if words is None else [f"directive {word}" for word in words]
     others = frozenset(expected()) - {*wanted}
 
     start = time.monotonic()

@@ -347,13 +347,11 @@ def compare(
 
 
 def run(
-    drawn: Drawn, schedules: int, only: int | None = None, count: bool = True, enough: frozenset[str] = frozenset(),
-    rare: bool = False,
+    drawn: Drawn, schedules: int, only: int | None = None, count: bool = True, enough: frozenset[str] = frozenset()
 ) -> Outcome:  # fmt: skip
     """Return what became of a program under the default schedule and `schedules - 1` random ones.
 
-    With `rare`, these are of words that few stages have a place for. Directives whose words are `enough` seen already
-    are not judged again.
+    Directives whose words are `enough` seen already are not judged again.
     """
     outcome = Outcome(drawn.seed)
     clock = _Clock(outcome.seconds)
@@ -383,7 +381,14 @@ def run(
             current = f"schedule {k} (drawing)"
             if k:
                 lines = draw_lines(
-                    rng, built.pipeline, built.regions, outcome, built.shapes, drawn.recurrences, drawn.whole, rare
+                    rng,
+                    built.pipeline,
+                    built.regions,
+                    outcome,
+                    built.shapes,
+                    drawn.recurrences,
+                    drawn.whole,
+                    drawn.rare,
                 )
             clock("draw schedule")
             current = "\n".join(str(Schedule.of(built.pipeline, lines)).splitlines()[2:]) if lines else "default"

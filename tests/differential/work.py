@@ -34,6 +34,7 @@ def _run(job: Job, count: bool) -> Outcome:
     with np.errstate(all="ignore"):
         try:
             drawn = (recurrences.draw if job.recurrences else draw)(job.seed)
+            drawn.rare = job.rare
         except Exception as error:
             return Outcome(job.seed, "error", f"drawing: {type(error).__name__}: {error}")
-        return run(drawn, job.schedules, count=count, enough=job.enough, rare=job.rare)
+        return run(drawn, job.schedules, count=count, enough=job.enough)

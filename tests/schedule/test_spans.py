@@ -4,12 +4,18 @@ import pytest
 
 import stax as sx
 
+t, x = sx.vars("t x")
 
-def test_a_directive_in_a_chain_is_underlined_alone() -> None:
-    t, x = sx.vars("t x")
+
+def steps() -> sx.Func:
     u = sx.Func("u", sx.int32, shape=(9, 30))
     u[0, x] = 1
     u[t, x] = u[t - 1, x]
+    return u
+
+
+def test_a_directive_in_a_chain_is_underlined_alone() -> None:
+    u = steps()
     s = sx.Schedule(u)
     s[u].split(x, "xo", "xi", 8).parallel(t).vectorize("xi")
     with pytest.raises(sx.errors.LegalityError) as caught:
@@ -22,10 +28,7 @@ def test_a_directive_in_a_chain_is_underlined_alone() -> None:
 
 
 def test_a_chain_on_several_lines_shows_the_line_of_the_directive() -> None:
-    t, x = sx.vars("t x")
-    u = sx.Func("u", sx.int32, shape=(9, 30))
-    u[0, x] = 1
-    u[t, x] = u[t - 1, x]
+    u = steps()
     s = sx.Schedule(u)
     (
         s[u]
