@@ -124,23 +124,32 @@ class Scan:
         return found
 
     def _forms(self, nest: Nest, locals_: Sequence[Local], stage: str) -> dict[str, Affine]:
-        """Return each root, from the start of its range, as a sum of the loops."""
+        """Return each root, from the start of its range, as a sum of the loops.
+
+        Parts of a sum below n are below n themselves, unless one of them may be negative: a loop that was skewed or
+        mapped, but for the inner parts of its splits.
+        """
         alive = {loop.name: self.algebra.of(v) for loop, v in zip(nest.loops, locals_, strict=True)}
         self._factors: list[Affine] = []
+        positive, signed = set[int](), set[int]()
         for step in reversed(nest.derivations):
             match step:
                 case Split(parent=parent, outer=outer, inner=inner, factor=n):
                     large, small = alive.pop(outer), alive.pop(inner)
                     self._factors += [small, small * -1 + (n - 1)]
-                    if all(f > 0 for _, f in small.terms):
+                    parts = [loop for loop, _ in small.terms]
+                    positive |= {*parts} if len(parts) == 1 else set[int]()
+                    if all(f > 0 for _, f in small.terms) and signed.isdisjoint(parts):
                         for loop, f in small.terms:
                             self._below[loop] = min(self._below.get(loop, n), (n - 1) // f + 1)
                     alive[parent] = large * n + small
                 case Skew(parent=parent, along=along, factor=factor, new=new):
                     whole = alive.pop(new)
+                    signed |= {loop for loop, _ in whole.terms} - positive
                     alive[parent] = whole - alive[along] * factor
                 case Mapped(parents=parents, inverse=inverse, new=new):
                     made = [alive.pop(n) for n in new]
+                    signed |= {loop for m in made for loop, _ in m.terms} - positive
                     for parent, row in zip(parents, inverse, strict=True):
                         alive[parent] = sum((m * f for m, f in zip(made, row, strict=True)), Affine(0))
                 case Fuse(fused=fused):

@@ -139,3 +139,22 @@ def test_a_guest_behind_in_an_inner_loop_is_not_behind_what_the_next_run_of_it_c
     expected = given[:, :-1] * 4 + given[:, 1:] * 3
     found = sx.compile(h, said("y", 0), strict_native=True)(given)
     assert (found == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("tile", "factor", "lanes"), [((4, 1), -1, 7), ((4, 8), -1, 8), ((3, 5), -2, 2), ((4, 1), 1, 7)]
+)
+@pytest.mark.parametrize("word", ["", "unroll", "partition"])
+def test_lanes_of_a_loop_skewed_inside_a_tile_are_not_cut_to_the_tile(
+    tile: tuple[int, int], factor: int, lanes: int, word: str
+) -> None:
+    """It starts below 0 where it is skewed backwards, so that lanes of it are more than what the tile is wide."""
+    y, x = sx.vars("y x")
+    a, f = sx.Input("a", sx.uint16, 2), sx.Func("f")
+    f[y, x] = a[y + 1, x]
+    s = sx.Schedule(f)
+    loops = s[f].tile((y, x), ("yo", "xo"), ("yi", "xi"), tile).skew("xi", "yi", factor).vectorize("xi", lanes)
+    if word:
+        loops.unroll("xo", 4) if word == "unroll" else loops.partition("yo")
+    given = np.arange(130, dtype=np.uint16).reshape(10, 13)
+    assert (sx.compile(f, s, strict_native=True)(given) == given[1:]).all()
