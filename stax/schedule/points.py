@@ -382,6 +382,8 @@ class _Tree:
         if step.tail is not Tail.SHIFT:
             return None, step.tail is Tail.PREDICATE
         whole = self.extent(node)
+        if (build.integer(whole) or step.factor + 1) <= step.factor:
+            return None, False
         left = build.sub(whole, build.mul(self.value(outer), step.factor))
         return Shift(max(self.leaves(outer)), outer in self._leaf, whole, left, step.factor), False
 
