@@ -6,7 +6,7 @@ no branch. Lanes are masked by instructions where the processor has them, else o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stax import dtypes
 from stax.backends.llvm import arith, types
@@ -17,6 +17,7 @@ from stax.dtypes import DType
 from stax.expr.nodes import BinaryOp, Size
 
 ZEROS_BYTES = 512
+_MANY = 16
 _APART = 4
 _LINE_BYTES = 64
 _LEAST_STREAMED_BYTES = 16
@@ -141,6 +142,16 @@ def _lane(s: State, where: Address, k: int, lanes: int) -> str:
     return _move(s, where.first, s.f.mul(where.step, str(k)))
 
 
+def _hidden(s: State, where: Address, lanes: int) -> Address:
+    """Return `where`, of which LLVM does not see that it moves with loops, where there are many lanes.
+
+    It would look for the cheapest way to count each lane's address along, in time beyond all use.
+    """
+    if lanes < _MANY:
+        return where
+    return replace(where, first=s.f.put(f'call ptr asm "", "=r,0"(ptr {where.first})'))
+
+
 def _unpacked(s: State, narrow: Narrow, k: int, lanes: int) -> str:
     """Return lane `k` as 64 bits, out of a word with its neighbours: taking words out of a vector is what is slow.
 
@@ -199,7 +210,7 @@ def load(s: State, place: Place, index: list[Part], m: Mask, other: str | None, 
         if m.whole is not None and other is not None and other != "0":
             found = f.put(f"select i1 {m.whole}, {wide} {found}, {wide} {types.splat(other, kind, lanes)}")
         return Part(_value(s, found, place.dtype, lanes), None)
-    on = joined(s, m, lanes)
+    on, where = joined(s, m, lanes), _hidden(s, where, lanes)
     total = "poison"
     for k in range(lanes):
         keep = f.put(f"extractelement {types.vector('i1', lanes)} {on}, i64 {k}") if on is not None else None
@@ -381,7 +392,7 @@ def store(
         f.module.declare(f"void {name}({wide}, ptr, {flag})")
         f.act(f"call void {name}({wide} {text}, ptr align {place.align} {at}, {flag} {on}), !tbaa {place.tag}")
         return
-    on = joined(s, m, lanes)
+    on, where = joined(s, m, lanes), _hidden(s, where, lanes)
     for k in range(lanes):
         keep = f.put(f"extractelement {types.vector('i1', lanes)} {on}, i64 {k}") if on is not None else None
         one = f.put(f"extractelement {wide} {text}, i64 {k}")
