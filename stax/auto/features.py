@@ -43,6 +43,11 @@ class Move:
         """Whether each step of the root moves by the same whole number of cells."""
         return not self.wild and self.scale.denominator == 1
 
+    @property
+    def same(self) -> bool:
+        """Whether it counts as its root does."""
+        return self.root is not None and not self.wild and self.scale == 1 and self.lo == self.hi
+
 
 ANYWHERE = Move(None, Fraction(0), 0, 0, wild=True)
 

@@ -246,9 +246,8 @@ def _settled(group: Group, facts: ProgramFacts, numbers: Numbers, machine: Machi
             level, why = Level.STRIP, "lanes are rows: along a row, each cell needs the one before"
         levels[m.name] = level
         members.append(replace(m, level=level, why=why))
-    inner = _inner(head, group, facts)
-    assert group.row is not None
-    strip = _strip(members, head, group.row, facts, numbers, machine)
+    inner = _inner(group, group.row, facts, numbers, machine)
+    strip = _strip(members, head, group.row, inner, facts, numbers, machine)
     if turned:
         strip = max(s.lanes for m in members for s in facts.funcs[m.name].stages)
     return replace(group, members=tuple(members), inner=inner, strip=strip, turned=turned)
@@ -268,18 +267,43 @@ def _level(m: Member, facts: ProgramFacts, levels: Mapping[str, Level]) -> tuple
     return Level.STRIP, f"{rows} rows are needed for each"
 
 
-def _inner(head: FuncFacts, group: Group, facts: ProgramFacts) -> tuple[str, ...]:
-    """Return the outer dims of the head that stand inside its rows: members are the same for all of them."""
-    assert group.row is not None
-    outer = set(head.dims[: group.row])
-    for _, reach in (pair for m in group.members for pair in facts.readers[m.name] if pair[0].func == head.name):
-        used = {m.root for m in reach.moves if m.root is not None and not m.wild and m.scale == 1 and m.lo == m.hi}
-        outer &= used
-    return tuple(d for d in head.dims[: group.row] if d not in outer)
+def _inner(
+    group: Group, row: int, facts: ProgramFacts, numbers: Numbers, machine: Machine
+) -> tuple[str, ...]:  # fmt: skip
+    """Return the outer dims of the head that stand inside its rows: members are the same for all of them.
+
+    Where the rows that members keep would not stay in the cache then, just those along which the head reads the same.
+    """
+    head = facts.funcs[group.head]
+    outer, direct = head.dims[:row], set[str]()
+    as_dims = {head.name: {d: d for d in head.dims}}  # dims of each that are dims of the head
+    for m in group.members:
+        f, found = facts.funcs[m.name], list[dict[str, str]]()
+        for stage, reach in facts.readers[m.name]:
+            there = as_dims[stage.func]
+            one = {d: there[v.root] for d, v in zip(f.dims, reach.moves, strict=True) if v.same and v.root in there}
+            direct |= {d for d in outer if d not in one.values()} if stage.func == head.name else set()
+            found.append(one)
+        as_dims[m.name] = {d: to for d, to in found[0].items() if all(one.get(d) == to for one in found)}
+    inner = {d for d in outer if any(d not in as_dims[m.name].values() for m in group.members)}
+    kept = 0.0
+    for m in group.members:
+        f, there = facts.funcs[m.name], as_dims[m.name]
+        apart = [there.get(d) in outer and there[d] not in inner for d in f.dims]
+        sizes = numbers.extents[m.name]
+        row_cells = prod(n for d, n in enumerate(sizes) if d != m.row and not apart[d])
+        kept += (float(m.window.halo) + 1) * row_cells * f.cell_bytes
+    return tuple(d for d in outer if d in (inner if 2 * kept <= machine.l2_bytes else direct))
 
 
 def _strip(
-    members: list[Member], head: FuncFacts, row: int, facts: ProgramFacts, numbers: Numbers, machine: Machine
+    members: list[Member],
+    head: FuncFacts,
+    row: int,
+    inner: tuple[str, ...],
+    facts: ProgramFacts,
+    numbers: Numbers,
+    machine: Machine,
 ) -> int:
     """Return how many rows a strip has.
 
@@ -292,7 +316,8 @@ def _strip(
         *((m.name, float(m.window.scale), float(m.window.halo), m.level, m.row) for m in members),
     ):
         f = facts.funcs[name]
-        cells = prod(n for d, n in enumerate(numbers.extents[name]) if d != at and (d > at or name != head.name))
+        within = [d > at or f.dims[d] in inner or name != head.name for d in range(len(f.dims))]
+        cells = prod(n for d, n in enumerate(numbers.extents[name]) if d != at and within[d])
         work = cells * work_of(f, machine)
         once, again = once + scale * work, again + halo * work
         if level is Level.STRIP:
@@ -303,6 +328,7 @@ def _strip(
             break
         rows *= 2
     tasks = machine.cores * LEAST_TASKS
-    while numbers.given and rows > 1 and prod(numbers.extents[head.name][: row + 1]) // rows < tasks:
+    apart = prod(n for d, n in enumerate(numbers.extents[head.name][: row + 1]) if head.dims[d] not in inner)
+    while numbers.given and rows > 1 and apart // rows < tasks:
         rows //= 2
     return rows

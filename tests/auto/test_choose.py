@@ -16,6 +16,7 @@ from stax.auto.machine import Machine
 from stax.errors import ArgumentError
 from stax.lang.freeze import freeze
 from stax.schedule.schedule import Schedule
+from stax.testing import interpret
 
 ROOT = Path(__file__).resolve().parents[2]
 NARROW, WIDE = Machine(), Machine(64, 32, 1, 2, 48 << 10, 1 << 20, 32 << 20)
@@ -187,3 +188,25 @@ def test_steps_of_a_row_run_in_tiles_of_many_cells() -> None:
     f[x] = u[64, x]
     assert '("t.i", "x.i"), (32, 4096)).skew("t.o", "x.o", 1).parallel("x.o").vectorize("x.i"' in text(f)
     assert "(32, 1024))" in text(f, a=(10_000,))
+
+
+def tinted() -> sx.Func:
+    a, t = sx.Input("a", sx.float32, 2), sx.Input("t", sx.float32, 1)
+    soft, tone, f = sx.Func("soft"), sx.Func("tone"), sx.Func("out")
+    soft[y, x] = sx.exp((a[y, x] + a[y + 1, x] + a[y, x + 1]) / 3)
+    tone[c, y, x] = sx.exp((soft[y, x] + soft[y + 1, x]) * t[c])
+    f[c, y, x] = tone[c, y, x] + tone[c, y + 1, x]
+    return f
+
+
+def test_what_is_the_same_for_all_channels_is_computed_once_where_rows_of_all_fit_the_cache() -> None:
+    f = tinted()
+    lines = text(f, a=(1000, 1000), out=(3, 998, 999), t=(3,))
+    assert '.reorder("y", "y.in", "c")' in lines
+    assert 's["soft"].compute_at(s["out"], "y.in", store="y")' in lines
+    many = text(f, a=(1000, 9000), out=(40, 998, 8999), t=(40,))
+    assert '.parallel("c")' in many
+    assert "reorder" not in many
+    a, t = np.random.default_rng(0).random((9, 17), np.float32), np.array([0.5, 1, 2], np.float32)
+    kernel = sx.compile(f, sx.auto_schedule(f, arrays={"a": a, "t": t}), strict_native=True, fp="strict")
+    np.testing.assert_array_equal(kernel(a, t), interpret(f, {"a": a, "t": t}, (3, 6, 16), fp="strict"))
