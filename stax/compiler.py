@@ -29,6 +29,7 @@ from stax.target import CUDA, Target, cores
 
 if TYPE_CHECKING:  # a warm start proves and lowers nothing, and should not wait for what does
     from stax.bounds.infer import Regions
+    from stax.runtime.arguments import Bound
     from stax.runtime.signature import Signature
     from stax.schedule.legal import Legal
     from stax.schedule.schedule import Schedule
@@ -74,8 +75,8 @@ def compile(
         )
     if require is None:
         require = str(options.chosen["require"] or "") or None
-    if options.chosen["autotune"]:
-        warnings.warn(f"`autotune` of mode {options.mode!r} is not there yet, and changes nothing", StaxWarning, 2)
+    if options.chosen["autotune"] and target == CUDA:
+        warnings.warn(f"`autotune` of mode {options.mode!r} is for processors, and changes nothing here", StaxWarning, 2)
     if options.chosen["graphs"] and target != CUDA:
         warnings.warn(f"`graphs` of mode {options.mode!r} is for GPUs, and changes nothing here", StaxWarning, 2)
     log = _log()
@@ -88,7 +89,10 @@ def compile(
             graphs = bool(options.chosen["graphs"])
             return gpu_kernel(program, schedule, Store(cache_folder(options)), require, graphs)
         strict = options.strict_native if strict_native is None else strict_native
-        return _kernel(program, schedule, target, options, strict, require, log)
+        made = partial(_kernel, program, target=target, options=options, strict=strict, require=require, log=log)
+        if schedule is None and options.chosen["autotune"]:
+            return _tuned(program, made, target, options, require)
+        return made(schedule)
 
 
 def _log() -> Log | None:
@@ -270,6 +274,49 @@ def freeze_for(
             hint="sx.Schedule.parse(text, f) or sx.Schedule.load(path, f)",
         )
     return freeze(outputs, shape=shape, inputs=inputs, fp=fp)
+
+
+def _tuned(
+    pipeline: Pipeline,
+    made: Callable[[Schedule | None], Kernel],
+    target: Target | None,
+    options: Options,
+    require: str | None,
+) -> Kernel:
+    """Return a kernel that takes, at its first call, the schedule that is the fastest on the arrays of that call.
+
+    Which one that was is kept in the cache, by the shapes; sums keep their order unless `require` says otherwise.
+    """
+    store, machine = Store(cache_folder(options)), target or host()
+    usual = made(None)
+
+    def candidates(shapes: Mapping[str, tuple[int, ...]]) -> list[Schedule | None]:
+        from stax.auto.choose import choose
+        from stax.auto.machine import Machine
+        from stax.schedule.directives import Stream
+        from stax.schedule.schedule import Schedule
+
+        lines = choose(pipeline, Machine.of(machine), shapes, require == "reassociates").lines
+        cached = tuple(line for line in lines if not isinstance(line.directive, Stream))
+        return [Schedule.of(pipeline, one) for one in dict.fromkeys((lines, cached))] + [None]
+
+    def tuned(bound: Bound, threads: int) -> Kernel:
+        from stax.runtime.tune import fastest
+
+        named = [i.name for i in pipeline.inputs] + list(pipeline.outputs)
+        shapes = {name: tuple(bound.sizes[name]) for name in named}
+        key = program_key(pipeline, (), ("autotune", require, threads, tuple(shapes.items())), machine)
+        known = None if key is None else store.get(key.text)
+        tried = candidates(shapes)
+        if known is not None and known.isdigit() and int(known) < len(tried):
+            return made(tried[int(known)])
+        kernels = [usual if one is None else made(one) for one in tried]
+        at = fastest(kernels, bound, threads)
+        if key is not None:
+            store.put(key.text, str(at).encode(), "choice")
+        return kernels[at]
+
+    return Kernel(replace(usual.build, tuned=tuned))
 
 
 def _kernel(

@@ -40,9 +40,9 @@ class Options:
     disk, in `cache_dir` or, by default, the platform's cache folder.
 
     `mode` presets the rest, as `MODES` says, and what is given here wins. `effort`: of LLVM, "full" or "quick".
-    `require`: "bitwise" refuses directives that reassociate. `autotune`: measure schedules, which is not there
-    yet, and `compile` warns of that. `graphs`: launch the kernels of a call on a GPU as one, where its arrays come
-    again.
+    `require`: "bitwise" refuses directives that reassociate. `autotune`: on a processor, and where no schedule is
+    given, the first call measures a few on its arrays and stays with the fastest; the cache remembers which. `graphs`:
+    launch the kernels of a call on a GPU as one, where its arrays come again.
 
     >>> Options(mode="max-autotune", graphs=False).chosen == Options(mode="max-autotune-no-cudagraphs").chosen
     True

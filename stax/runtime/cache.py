@@ -24,7 +24,7 @@ from typing import Any
 from stax.target import Target
 
 FORMAT = b"stax entry 2"
-KINDS = ("object", "program", "artifact", "proof", "machine")
+KINDS = ("object", "program", "artifact", "proof", "machine", "choice")
 MOST_BYTES = 1 << 30
 _FOLDER, _LOCKS = "entries", "locks"
 _LOCK_TIMEOUT_S = 120.0

@@ -44,7 +44,8 @@ class Build:
     is the machine that the code is for; `entries` gives the object code of an entry's text, else Python checks all
     calls. `printed` gives the text of a version, which an artifact from the cache lacks.
     `device` is where else than on the CPU it runs. `meaning` interprets the algorithm where there are no loops. `log`
-    is told of the steps of calls that Python checks.
+    is told of the steps of calls that Python checks. `tuned` gives the kernel, of several schedules, that the first
+    call with anything to compute finds to be the fastest for its arguments and threads; it takes the place of this one.
     """
 
     signature: Signature
@@ -68,6 +69,7 @@ class Build:
     meaning: Runner | None = None
     log: Log | None = None
     device: Device | None = None
+    tuned: Callable[[Bound, int], Kernel] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,6 +187,7 @@ class Kernel:
                 bound = self._arguments.bind(args, named, out, shape, origin, overlap)
             self._calls += 1
             if not bound.empty:
+                self._tune(bound, count)
                 facts = self._facts(bound)
                 run = self._runner(facts)(bound, count)
                 with step(log, "run"):
@@ -212,7 +215,12 @@ class Kernel:
         bound = self._arguments.bind(args, named, out, shape, origin)
         if bound.empty:
             return BoundKernel(None, bound)
-        return BoundKernel(self._runner(self._facts(bound))(bound, count), bound)
+        self._tune(bound, count)
+        return BoundKernel(self.ready(bound, count), bound)
+
+    def ready(self, bound: Bound, threads: int) -> Callable[[], None]:
+        """Return what runs the kernel on arguments that were checked."""
+        return self._runner(self._facts(bound))(bound, threads)
 
     def prepare(self) -> None:
         """Compile the version for dense, aligned arrays now, and not at the first call.
@@ -337,6 +345,16 @@ class Kernel:
         bound = self._arguments.bind(args, named, out, shape)
         arrays = {name: array for name, array in bound.arrays.items() if name not in self._table_names()}
         return explain(self._versions, self._facts(bound), arrays)
+
+    def _tune(self, bound: Bound, threads: int) -> None:
+        """Become the fastest of several kernels, where that is still to be found out."""
+        if self._build.tuned is None:
+            return
+        with self._lock:
+            if self._build.tuned is not None:
+                taken = self._build.tuned(bound, threads)
+                self._interpreted, self._failure, self._versions = taken._interpreted, taken._failure, taken._versions
+                self._arguments, self._build = taken._arguments, taken._build
 
     def _facts(self, bound: Bound) -> Facts:
         device = self._build.device

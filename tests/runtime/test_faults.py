@@ -156,11 +156,6 @@ def test_a_quick_compilation_gives_the_same_values(options: sx.Options) -> None:
     same(quick(V), wanted)
 
 
-def test_modes_that_are_not_there_say_so() -> None:
-    with pytest.warns(StaxWarning, match="`autotune` of mode 'max-autotune-no-cudagraphs' is not there yet"):
-        sx.compile(program(), mode="max-autotune-no-cudagraphs")
-
-
 def test_a_deterministic_mode_refuses_other_orders() -> None:
     a, t = sx.Input("a", sx.float32, 1), sx.Func("t")
     r = sx.RDom("r", k=a.shape[0])
