@@ -76,7 +76,9 @@ def compile(
     if require is None:
         require = str(options.chosen["require"] or "") or None
     if options.chosen["autotune"] and target == CUDA:
-        warnings.warn(f"`autotune` of mode {options.mode!r} is for processors, and changes nothing here", StaxWarning, 2)
+        warnings.warn(
+            f"`autotune` of mode {options.mode!r} is for processors, and changes nothing here", StaxWarning, 2
+        )
     if options.chosen["graphs"] and target != CUDA:
         warnings.warn(f"`graphs` of mode {options.mode!r} is for GPUs, and changes nothing here", StaxWarning, 2)
     log = _log()
@@ -89,10 +91,10 @@ def compile(
             graphs = bool(options.chosen["graphs"])
             return gpu_kernel(program, schedule, Store(cache_folder(options)), require, graphs)
         strict = options.strict_native if strict_native is None else strict_native
-        made = partial(_kernel, program, target=target, options=options, strict=strict, require=require, log=log)
+        made = partial(_kernel, program, target=target, options=options, require=require, log=log)
         if schedule is None and options.chosen["autotune"]:
-            return _tuned(program, made, target, options, require)
-        return made(schedule)
+            return _tuned(program, made, target, options, strict, require)
+        return made(schedule, strict=strict)
 
 
 def _log() -> Log | None:
@@ -278,9 +280,10 @@ def freeze_for(
 
 def _tuned(
     pipeline: Pipeline,
-    made: Callable[[Schedule | None], Kernel],
+    made: Callable[..., Kernel],
     target: Target | None,
     options: Options,
+    strict: bool,
     require: str | None,
 ) -> Kernel:
     """Return a kernel that takes, at its first call, the schedule that is the fastest on the arrays of that call.
@@ -288,7 +291,7 @@ def _tuned(
     Which one that was is kept in the cache, by the shapes; sums keep their order unless `require` says otherwise.
     """
     store, machine = Store(cache_folder(options)), target or host()
-    usual = made(None)
+    usual = made(None, strict=strict)
 
     def candidates(shapes: Mapping[str, tuple[int, ...]]) -> list[Schedule | None]:
         from stax.auto.choose import choose
@@ -309,12 +312,13 @@ def _tuned(
         known = None if key is None else store.get(key.text)
         tried = candidates(shapes)
         if known is not None and known.isdigit() and int(known) < len(tried):
-            return made(tried[int(known)])
-        kernels = [usual if one is None else made(one) for one in tried]
-        at = fastest(kernels, bound, threads)
+            return made(tried[int(known)], strict=strict)
+        at = fastest([partial(made, one, strict=True) for one in tried], bound, threads)
+        if at is None:
+            return usual
         if key is not None:
             store.put(key.text, str(at).encode(), "choice")
-        return kernels[at]
+        return made(tried[at], strict=strict)
 
     return Kernel(replace(usual.build, tuned=tuned))
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import stax as sx
+from stax.backends.llvm import build
+from stax.loops.show import show
 from stax.runtime import tune
 from stax.testing import interpret
 
@@ -85,3 +87,19 @@ def test_sums_keep_their_order_unless_that_is_left_free(tmp_path: Path) -> None:
     k = sx.compile(f, options=sx.Options(autotune=True, cache_dir=tmp_path))
     np.testing.assert_array_equal(k(V), interpret(f, {"a": V}))
     assert k.contract == "bitwise"
+
+
+def test_a_schedule_without_machine_code_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact, tried = build.artifact, list[str]()
+
+    def fails(program: Any, *rest: Any, **named: Any) -> Any:
+        tried.append(show(program))
+        if tried[-1] == tried[0]:
+            raise RuntimeError("no machine code of the first")
+        return artifact(program, *rest, **named)
+
+    monkeypatch.setattr(build, "artifact", fails)
+    k = tuned(tmp_path)
+    np.testing.assert_array_equal(k(V), interpret(program(), {"a": V}))
+    assert not k.cache_info().interpreted
+    assert len(set(tried)) >= 2
