@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from stax.algorithm.interpret import interpret as _interpret
-from stax.bounds.infer import infer
-from stax.errors import ArgumentError
+from stax.bounds.infer import Regions, infer
+from stax.errors import ArgumentError, BoundsError
 from stax.expr.evaluate import evaluate_sizes
 from stax.expr.watch import Watch
 from stax.lang.freeze import freeze
@@ -19,6 +19,8 @@ def interpret(outputs: Any, arguments: Mapping[str, Any], shape: Any = None, fp:
     """Return what `outputs` are for `arguments`, by name, as the algorithm says: no schedule, no compiler, slow.
 
     shape: the extents of the output, or a tuple of those for several outputs, where they are not inferred.
+
+    Raises BoundsError where that needs what is not there.
 
     >>> import numpy as np, stax as sx
     >>> from stax.testing import interpret
@@ -50,6 +52,7 @@ def meaning(
                 sizes[name, d] = evaluate_sizes([inferred], sizes, scalars)[0]
             else:
                 raise ArgumentError(f"nothing says how far `{name}` extends in dimension {d}", hint="give shape=")
+    _check(regions, sizes, scalars)
     algebra, boxes = regions.context.algebra, {}
     for name, box in regions.boxes.items():
         ends = [algebra.expr(end) for side in box for end in (side.first, side.last)]
@@ -58,3 +61,17 @@ def meaning(
     found = _interpret(pipeline, arrays, scalars, boxes, sizes, watch)  # pyright: ignore
     results = [parts[0] if len(parts) == 1 else parts for parts in (found[name] for name in pipeline.outputs)]
     return results[0] if single else tuple(results)
+
+
+def _check(regions: Regions, sizes: Mapping[tuple[str, int], int], scalars: Mapping[str, Any]) -> None:
+    """Raise BoundsError where a read or a write lies outside of what it is of, for extents that were asked for."""
+    for check in regions.checks:
+        holds, lo, hi, size = evaluate_sizes((check.cond, check.lo, check.hi, check.size), sizes, scalars)
+        if not holds and lo <= hi:
+            word = "reads" if check.reads else "may write"
+            raise BoundsError(
+                f"`{check.stage}` {word} `{check.source}` outside its dimension {check.dim}: it needs {lo} to {hi}, "
+                f"and the extent is {size}",
+                [(check.span, "here")],
+                hint="ask for another shape=, or clip the index",
+            )
