@@ -21,6 +21,7 @@ from stax.lower.mask_lanes import mask_lanes
 from stax.lower.partition_loops import partition_loops
 from stax.lower.place_memory import place_memory
 from stax.lower.settle_conditions import settle_conditions
+from stax.lower.settle_extents import settle_extents
 from stax.lower.share_axes import share_axes
 from stax.lower.start_rows import start_rows
 from stax.lower.tidy_loops import tidy_loops
@@ -54,7 +55,8 @@ def lower_to_blocks(legal: Legal, name: str = "kernel", debug: bool = False) -> 
     lanes = (partials, partial(vectorize_loops, single=False), dots, unroll_loops, settle_conditions)
     kept = (carry_accumulators, mask_branches, share_axes, rows_first, keep_values, carry_rows)
     rolled = partial(start_rows, algebra=context.algebra, at_least=context.at_least)
-    return _run(program, (simplify, rolled, mask_lanes, mask_arms, *lanes, *kept), debug)
+    settled = partial(settle_extents, checks=legal.regions.checks, algebra=context.algebra)
+    return _run(program, (settled, simplify, rolled, mask_lanes, mask_arms, *lanes, *kept), debug)
 
 
 def _run(program: Program, steps: tuple[Callable[[Program], Program], ...], debug: bool) -> Program:
