@@ -47,7 +47,10 @@ class Access:
 
 
 def accesses(func: Func, stage: int, algebra: Algebra) -> list[Access]:
-    """Return the reads of a stage, equal ones once, and last its write where the stage is an update."""
+    """Return the reads of a stage, equal ones once, and last its write where the stage is an update.
+
+    A read under a condition that no point meets is none.
+    """
     update = func.updates[stage - 1] if stage else None
     facts = _always(update, algebra) if update else NOTHING
     roots = func.values if update is None else (*update.values, *update.index)
@@ -58,7 +61,7 @@ def accesses(func: Func, stage: int, algebra: Algebra) -> list[Access]:
     out: list[Access] = []
     seen: set[tuple[str, tuple[Affine, ...], Facts]] = set()
     for node, held in known.values():
-        if isinstance(node, Read):
+        if isinstance(node, Read) and not any(_fails(fact) for fact in held):
             access = Access(func.name, stage, node.source, tuple(algebra.of(i) for i in node.index), held, node)
             key = (access.source, access.index, held)
             if key not in seen:
@@ -67,6 +70,11 @@ def accesses(func: Func, stage: int, algebra: Algebra) -> list[Access]:
     if update is not None:
         out.append(Access(func.name, stage, func.name, tuple(algebra.of(i) for i in update.index), facts, None))
     return out
+
+
+def _fails(fact: Fact) -> bool:
+    """Return whether `fact` is of a number, and not so."""
+    return not fact.sum.terms and (fact.sum.const == 0 if fact.unequal else fact.sum.const < 0)
 
 
 def domain_facts(f: Func, stage: int, algebra: Algebra) -> list[Fact]:

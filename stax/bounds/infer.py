@@ -404,8 +404,11 @@ def box_of(context: Context, f: Func, asked: Sequence[Interval | None], prover: 
     """Return the box that `f` is computed over where its readers ask for `asked`.
 
     A declared shape is the box in the dims that a recurrence moves in and of what has updates; what updates write, and
-    read of their own Func, is inside. `outer` are the ranges of loops around, `prover` knows them.
+    read of their own Func, is inside. `outer` are the ranges of loops around, `prover` knows them. What no point reads,
+    as inlining may show, is empty.
     """
+    if f.name not in context.pipeline.outputs and all(a is None for a in asked) and not _is_read(context, f):
+        return tuple(Interval(Affine(0), Affine(-1)) for _ in f.dims)
     box: list[Interval] = []
     output = f.name in context.pipeline.outputs
     for d, dim in enumerate(f.dims):
@@ -432,6 +435,11 @@ def box_of(context: Context, f: Func, asked: Sequence[Interval | None], prover: 
                     found = bounder.interval(index, access.facts)
                     box[d] = hull(prover, box[d], finite(f, access, d, found))
     return tuple(box)
+
+
+def _is_read(context: Context, f: Func) -> bool:
+    others = (stages for name, stages in context.accesses.items() if name != f.name)
+    return any(access.source == f.name for stages in others for found in stages for access in found)
 
 
 def whole_extent(context: Context, f: Func, d: int, unread: bool = False) -> Affine | None:

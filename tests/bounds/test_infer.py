@@ -70,3 +70,21 @@ def test_a_sum_of_narrow_params_moves_the_end_of_an_output() -> None:
     assert kernel(np.arange(9), k=4).tolist() == [3, 4, 5, 6, 7, 8]
     with pytest.raises(sx.errors.BoundsError):
         kernel(np.arange(9), k=0)
+
+
+@pytest.mark.parametrize("inlined", [False, True])
+@pytest.mark.parametrize("rows", [1, 9])
+def test_what_no_point_reads_after_inlining_is_not_computed(inlined: bool, rows: int) -> None:
+    x = sx.Var("x")
+    a, b = sx.Input("a", sx.int32, 1), sx.Input("b", sx.int32, 1)
+    far, q, f = sx.Func("far"), sx.Func("q"), sx.Func("f")
+    far[x] = a[3] - a[sx.clip(x + 2, 0, a.shape[0] - 1)]
+    q[x] = sx.select(x < 7, b[x], sx.select(far[x] > 0, 1, 2))
+    f[()] = q[0]
+    s = sx.Schedule(f)
+    s[far].compute_root()
+    s[q].inline() if inlined else s[q].compute_root()
+    kernel = sx.compile(f, s, strict_native=True)
+    assert kernel(np.zeros(rows, np.int32), np.arange(5, 14, dtype=np.int32)) == 5
+    if inlined:
+        assert "far: int32[0]" in kernel.source("nests")
