@@ -7,6 +7,7 @@ than the oracle, fails, or ends its process.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -35,10 +36,13 @@ class Mutant:
 
 
 def _wrap(module: Any, name: str, make: Callable[[Any], Any]) -> Callable[[], None]:
-    """Return what replaces `module.name` by `make` of it."""
+    """Return what replaces `module.name` by `make` of it, and wherever else it was imported."""
 
     def apply() -> None:
-        setattr(module, name, make(getattr(module, name)))
+        old = getattr(module, name)
+        new = make(old)
+        for one in [m for at, m in sys.modules.items() if at.startswith("stax.") and getattr(m, name, None) is old]:
+            setattr(one, name, new)
 
     return apply
 
