@@ -126,13 +126,15 @@ def auto_schedule(
     arrays: Mapping[str, Any] | None = None,
     target: Target | str | None = None,
     require: str | None = None,
+    budget: int = 100,
 ) -> Schedule:
     """Return a schedule of `outputs` that is worked out for this machine: print it, edit it, save it.
 
     It is legal at all sizes. shape: extents of the output, or of each output, to choose by. arrays: Inputs by name, as
     arrays or as shapes, to choose by. target: another machine; for "cuda", the default schedule of GPUs. require:
-    "bitwise" leaves sums in their order. The text is the same on every run and says why its lines are there; `refused`
-    of the schedule says what else was tried.
+    "bitwise" leaves sums in their order. budget: how many candidates may be proved; where that is too few, what is not
+    known to be legal is left to the default schedule. The text is the same on every run and says why its lines are
+    there; `refused` of the schedule says what else was tried.
 
     >>> import stax as sx
     >>> x, a = sx.Var("x"), sx.Input("a", sx.float32, 1)
@@ -147,11 +149,13 @@ def auto_schedule(
 
     if require not in (None, "bitwise", "reassociates"):
         raise ArgumentError(f"require is {require!r}", hint='it is "bitwise" or "reassociates"')
+    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(f"budget is {budget!r}, and must be an integer of at least 1")
     if isinstance(target, str):
         return default_schedule(outputs, target=target, bitwise=require == "bitwise")
     pipeline = freeze(outputs)
     machine = Machine.host() if target is None else Machine.of(target)
-    chosen = choose(pipeline, machine, _known_shapes(pipeline, shape, arrays or {}), require != "bitwise")
+    chosen = choose(pipeline, machine, _known_shapes(pipeline, shape, arrays or {}), require != "bitwise", budget)
     return Schedule.of(outputs, chosen.lines, chosen.refused)
 
 

@@ -29,6 +29,7 @@ from stax.schedule.directives import Inline, Line, StageRef
 from stax.schedule.resolve import rewritten
 
 MOST_ROUNDS = 2
+BUDGET = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,15 @@ class Chosen:
 
 
 def choose(
-    pipeline: Pipeline, machine: Machine, shapes: Mapping[str, Sequence[int]], reassociates: bool = True
+    pipeline: Pipeline,
+    machine: Machine,
+    shapes: Mapping[str, Sequence[int]],
+    reassociates: bool = True,
+    budget: int = BUDGET,
 ) -> Chosen:
     """Return a schedule of `pipeline` for `machine`; `shapes` are those of Inputs and outputs that are known.
 
-    With `reassociates`, sums of floats may be taken in another order.
+    With `reassociates`, sums of floats may be taken in another order. At most `budget` whole schedules are proved.
     """
     pipeline = in_sequence(pipeline)
     gone = [*inlined(facts_of(pipeline))]
@@ -79,7 +84,7 @@ def choose(
     for group in groups:
         if group.head not in taken:
             pieces += _pieces(choice, pipeline, group, known, taken)
-    return _legal(pipeline, pieces, known)
+    return _legal(pipeline, pieces, known, budget)
 
 
 def _grouped(
@@ -109,15 +114,22 @@ def _pieces(choice: Choice, pipeline: Pipeline, group: Group, known: Known, take
     return [Piece(f"the group of {head.name}", found)] if found else []
 
 
-def _legal(pipeline: Pipeline, pieces: Sequence[Piece], known: Known) -> Chosen:
-    """Return the lines of as many `pieces` as are legal together, the others being left to the default schedule."""
-    kept, refused = list(pieces), list[str]()
-    while (error := _error(pipeline, kept, known)) is not None:
-        low, high = 0, len(kept)  # the pieces before `low` are legal, those before `high` are not
-        while high - low > 1:
-            middle = (low + high) // 2
+def _legal(pipeline: Pipeline, pieces: Sequence[Piece], known: Known, budget: int) -> Chosen:
+    """Return the lines of as many `pieces` as are legal together, the others being left to the default schedule.
+
+    Once `budget` candidates have been proved or refused, those that are not known to be legal are left to it too.
+    """
+    kept, refused, left = list(pieces), list[str](), budget
+    while left > 0 and (error := _error(pipeline, kept, known)) is not None:
+        low, high, left = 0, len(kept), left - 1  # the pieces before `low` are legal, those before `high` are not
+        while high - low > 1 and left > 0:
+            middle, left = (low + high) // 2, left - 1
             found = _error(pipeline, kept[:middle], known)
             low, high, error = (middle, high, error) if found is None else (low, middle, found)
+        if left <= 0:
+            refused += [f"{piece.name}: {budget} candidates were tried, and no more" for piece in kept[low:]]
+            del kept[low:]
+            break
         refused.append(f"{kept[low].name}: {error}")
         kept[low : low + 1] = kept[low].rest()
     lines = tuple(line for piece in kept for line in piece.lines)

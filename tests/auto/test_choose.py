@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import stax as sx
+from stax.auto import choose as choosing
 from stax.auto.choose import choose
 from stax.auto.machine import Machine
 from stax.errors import ArgumentError
@@ -210,3 +211,29 @@ def test_what_is_the_same_for_all_channels_is_computed_once_where_rows_of_all_fi
     a, t = np.random.default_rng(0).random((9, 17), np.float32), np.array([0.5, 1, 2], np.float32)
     kernel = sx.compile(f, sx.auto_schedule(f, arrays={"a": a, "t": t}), strict_native=True, fp="strict")
     np.testing.assert_array_equal(kernel(a, t), interpret(f, {"a": a, "t": t}, (3, 6, 16), fp="strict"))
+
+
+@pytest.mark.parametrize("budget", [1, 100])
+def test_what_the_budget_leaves_open_is_left_to_the_default_schedule(
+    budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here each proof fails, but that of nothing."""
+    f = tinted()
+    tried: list[int] = []
+
+    def error(pipeline: Any, pieces: Any, known: Any) -> str | None:
+        tried.append(len(pieces))
+        return "for the test" if pieces else None
+
+    monkeypatch.setattr(choosing, "_error", error)
+    made = sx.auto_schedule(f, budget=budget)
+    assert len(tried) <= budget + 1
+    assert any("no more" in text for text in made.refused) == (budget < 100)
+    a, t = np.random.default_rng(0).random((9, 17), np.float32), np.array([0.5, 1, 2], np.float32)
+    kernel = sx.compile(f, made, strict_native=True, fp="strict")
+    np.testing.assert_array_equal(kernel(a, t), interpret(f, {"a": a, "t": t}, (3, 6, 16), fp="strict"))
+
+
+def test_a_budget_is_a_number_of_candidates() -> None:
+    with pytest.raises(ArgumentError, match="budget is 0"):
+        sx.auto_schedule(blur(), budget=0)
