@@ -30,12 +30,29 @@ class Bounder:
     def interval(self, a: Affine, facts: Facts) -> Interval:
         """Return what `a` lies between, where all of `facts` hold."""
         known = self._usable(facts)
-        natural = self._plain(a)
+        natural = self._narrowed(a, known)._plain(a)
         return Interval(self._bounded(a, natural.lo, known, 1), self._bounded(a, natural.hi, known, -1))
 
     def tightens(self, a: Affine, facts: Facts) -> bool:
         """Return whether `facts` make the interval of `a` smaller."""
         return bool(facts) and self.interval(a, facts) != self._plain(a)
+
+    def _narrowed(self, a: Affine, facts: list[Affine]) -> Bounder:
+        """Return what knows of variables inside quotients and the like of `a` how far `facts` let them go."""
+        moved = {number for fact in facts for number, _ in fact.terms}
+        ranges = dict(self._ranges)
+        for number, _ in a.terms:
+            atom = self._algebra.atom(number)
+            inner = () if isinstance(atom, Var | Local) else postorder((atom,))
+            for v in (n for n in inner if isinstance(n, Var | Local) and n.name in ranges):
+                one = self._algebra.of(v)
+                if len(one.terms) == 1 and one.terms[0][0] in moved:
+                    ends = self._plain(one)
+                    ranges[v.name] = Interval(
+                        self._bounded(one, ends.lo, facts, 1), self._bounded(one, ends.hi, facts, -1)
+                    )
+        same = all(ranges[name] == self._ranges[name] for name in ranges)
+        return self if same else Bounder(self._algebra, ranges, self._prover, self._of_read)
 
     def _better(self, known: Affine | None, other: Affine | None, sign: int) -> Affine | None:
         """Return `other` where it is seen to be the better of two bounds."""

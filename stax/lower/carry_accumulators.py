@@ -8,7 +8,8 @@ before                                     after
 Needs: accesses whose equal positions are equal expressions (`tidy_loops`).
 Gives: the same program; where all that a loop does to a buffer is to some cells that stay where they are and apart,
 stored under one condition that stays as it is, or none. A cell stored several times in an iteration is handed from
-store to store.
+store to store. What each iteration computes anew stays where it is in a loop that may be empty: there may be no such
+cell then.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stax.algorithm.nodes import MARK
+from stax.expr import build
 from stax.expr.affine import Algebra
 from stax.expr.nodes import Expr, Load, Local
 from stax.expr.number import Numbering
@@ -68,7 +70,7 @@ class _Cells:
 
     def carried(self) -> tuple[For, list[Stmt]] | None:
         """Return the loop with its cells carried, and the stores after it; None where they are not as they must be."""
-        if not self._stay() or not self._apart() or not self._match():
+        if not self._stay() or not self._apart() or not self._match() or self._may_be_missing():
             return None
         values: dict[Cell, Expr] = {}
         accs: dict[Cell, Local] = {}
@@ -105,6 +107,18 @@ class _Cells:
                 if not plain or moves or not self._same_mask(stmt, self.stores.setdefault(self._cell(stmt), stmt)):
                     return False
         return True
+
+    def _may_be_missing(self) -> bool:
+        """Return whether the cells are of a stage that is computed in each iteration, of which there may be none."""
+        if (build.integer(self.loop.extent) or 0) > 0 or not names(i for s in self.stores.values() for i in s.index):
+            return False
+        for stmt in self.loop.body.stmts:
+            read = postorder(all_expressions(stmt))
+            if any(isinstance(node, Load) and node.buffer == self.buffer for node in read):
+                return False
+            if isinstance(stmt, Store) and stmt.buffer == self.buffer:
+                return True
+        return False
 
     def _apart(self) -> bool:
         """Return whether no two cells share an element."""
