@@ -292,7 +292,7 @@ def _tuned(
 ) -> Kernel:
     """Return a kernel that takes, at its first call, the schedule that is the fastest on the arrays of that call.
 
-    Which one that was is kept in the cache, by the shapes; sums keep their order unless `require` says otherwise.
+    It is kept in the cache, by the shapes, as text; sums keep their order unless `require` says otherwise.
     """
     store, machine = Store(cache_folder(options)), target or host()
     usual = made(None, strict=strict)
@@ -309,20 +309,20 @@ def _tuned(
 
     def tuned(bound: Bound, threads: int) -> Kernel:
         from stax.runtime.tune import fastest
+        from stax.schedule.schedule import Schedule
 
         named = [i.name for i in pipeline.inputs] + list(pipeline.outputs)
         shapes = {name: tuple(bound.sizes[name]) for name in named}
         key = program_key(pipeline, (), ("autotune", require, threads, tuple(shapes.items())), machine)
         known = None if key is None else store.get(key.text)
+        if known is not None:
+            return made(Schedule.parse(known.decode(), pipeline), strict=strict) if known else usual
         tried = candidates(shapes)
-        if known is not None and known.isdigit() and int(known) < len(tried):
-            return made(tried[int(known)], strict=strict)
         at = fastest([partial(made, one, strict=True) for one in tried], bound, threads)
-        if at is None:
-            return usual
-        if key is not None:
-            store.put(key.text, str(at).encode(), "choice")
-        return made(tried[at], strict=strict)
+        taken = None if at is None else tried[at]
+        if key is not None and at is not None:
+            store.put(key.text, b"" if taken is None else str(taken).encode(), "choice")
+        return usual if taken is None else made(taken, strict=strict)
 
     return Kernel(replace(usual.build, tuned=tuned))
 

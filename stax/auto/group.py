@@ -267,33 +267,39 @@ def _level(m: Member, facts: ProgramFacts, levels: Mapping[str, Level]) -> tuple
     return Level.STRIP, f"{rows} rows are needed for each"
 
 
-def _inner(
-    group: Group, row: int, facts: ProgramFacts, numbers: Numbers, machine: Machine
-) -> tuple[str, ...]:  # fmt: skip
+def _inner(group: Group, row: int, facts: ProgramFacts, numbers: Numbers, machine: Machine) -> tuple[str, ...]:
     """Return the outer dims of the head that stand inside its rows: members are the same for all of them.
 
     Where the rows that members keep would not stay in the cache then, just those along which the head reads the same.
     """
     head = facts.funcs[group.head]
-    outer, direct = head.dims[:row], set[str]()
-    as_dims = {head.name: {d: d for d in head.dims}}  # dims of each that are dims of the head
-    for m in group.members:
-        f, found = facts.funcs[m.name], list[dict[str, str]]()
-        for stage, reach in facts.readers[m.name]:
-            there = as_dims[stage.func]
-            one = {d: there[v.root] for d, v in zip(f.dims, reach.moves, strict=True) if v.same and v.root in there}
-            direct |= {d for d in outer if d not in one.values()} if stage.func == head.name else set()
-            found.append(one)
-        as_dims[m.name] = {d: to for d, to in found[0].items() if all(one.get(d) == to for one in found)}
-    inner = {d for d in outer if any(d not in as_dims[m.name].values() for m in group.members)}
+    moving = _moving(group, facts)
+    inner = tuple(d for d in head.dims[:row] if any(d not in moving[m.name].values() for m in group.members))
+    outer = {d for d in head.dims[:row] if d not in inner}
     kept = 0.0
     for m in group.members:
-        f, there = facts.funcs[m.name], as_dims[m.name]
-        apart = [there.get(d) in outer and there[d] not in inner for d in f.dims]
-        sizes = numbers.extents[m.name]
-        row_cells = prod(n for d, n in enumerate(sizes) if d != m.row and not apart[d])
-        kept += (float(m.window.halo) + 1) * row_cells * f.cell_bytes
-    return tuple(d for d in outer if d in (inner if 2 * kept <= machine.l2_bytes else direct))
+        f, sizes = facts.funcs[m.name], numbers.extents[m.name]
+        cells = prod(n for k, n in enumerate(sizes) if k != m.row and moving[m.name].get(f.dims[k]) not in outer)
+        kept += (float(m.window.halo) + 1) * cells * f.cell_bytes
+    if 2 * kept <= machine.l2_bytes:
+        return inner
+    read = [reach for m in group.members for stage, reach in facts.readers[m.name] if stage.func == head.name]
+    return tuple(d for d in inner if any(d not in {v.root for v in reach.moves if v.same} for reach in read))
+
+
+def _moving(group: Group, facts: ProgramFacts) -> dict[str, dict[str, str]]:
+    """Return, for the head and each member, which of its dims count as which dims of the head, for all readers."""
+    head = facts.funcs[group.head]
+    moving = {head.name: {d: d for d in head.dims}}
+    for m in group.members:
+        dims, found = facts.funcs[m.name].dims, list[dict[str, str]]()
+        for stage, reach in facts.readers[m.name]:
+            there = moving[stage.func]
+            found.append(
+                {d: there[v.root] for d, v in zip(dims, reach.moves, strict=True) if v.same and v.root in there}
+            )
+        moving[m.name] = {d: to for d, to in found[0].items() if all(one.get(d) == to for one in found)}
+    return moving
 
 
 def _strip(

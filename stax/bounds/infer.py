@@ -407,10 +407,10 @@ def box_of(context: Context, f: Func, asked: Sequence[Interval | None], prover: 
     read of their own Func, is inside. `outer` are the ranges of loops around, `prover` knows them. What no point reads,
     as inlining may show, is empty.
     """
-    if f.name not in context.pipeline.outputs and all(a is None for a in asked) and not _is_read(context, f):
+    output = f.name in context.pipeline.outputs
+    if not output and all(a is None for a in asked) and not _is_read(context, f):
         return tuple(Interval(Affine(0), Affine(-1)) for _ in f.dims)
     box: list[Interval] = []
-    output = f.name in context.pipeline.outputs
     for d, dim in enumerate(f.dims):
         wanted = asked[d]
         extent = whole_extent(context, f, d, wanted is None)

@@ -40,19 +40,19 @@ class Bounder:
     def _narrowed(self, a: Affine, facts: list[Affine]) -> Bounder:
         """Return what knows of variables inside quotients and the like of `a` how far `facts` let them go."""
         moved = {number for fact in facts for number, _ in fact.terms}
-        ranges = dict(self._ranges)
-        for number, _ in a.terms:
-            atom = self._algebra.atom(number)
-            inner = () if isinstance(atom, Var | Local) else postorder((atom,))
-            for v in (n for n in inner if isinstance(n, Var | Local) and n.name in ranges):
-                one = self._algebra.of(v)
-                if len(one.terms) == 1 and one.terms[0][0] in moved:
-                    ends = self._plain(one)
-                    ranges[v.name] = Interval(
-                        self._bounded(one, ends.lo, facts, 1), self._bounded(one, ends.hi, facts, -1)
-                    )
-        same = all(ranges[name] == self._ranges[name] for name in ranges)
-        return self if same else Bounder(self._algebra, ranges, self._prover, self._of_read)
+        atoms = [self._algebra.atom(number) for number, _ in a.terms] if moved else []
+        inside = postorder(atom for atom in atoms if not isinstance(atom, Var | Local))
+        narrower: dict[str, Interval] = {}
+        for v in (n for n in inside if isinstance(n, Var | Local) and n.name in self._ranges):
+            one = self._algebra.of(v)
+            if len(one.terms) == 1 and one.terms[0][0] in moved:
+                ends = self._plain(one)
+                narrower[v.name] = Interval(
+                    self._bounded(one, ends.lo, facts, 1), self._bounded(one, ends.hi, facts, -1)
+                )
+        if all(found == self._ranges[name] for name, found in narrower.items()):
+            return self
+        return Bounder(self._algebra, {**self._ranges, **narrower}, self._prover, self._of_read)
 
     def _better(self, known: Affine | None, other: Affine | None, sign: int) -> Affine | None:
         """Return `other` where it is seen to be the better of two bounds."""

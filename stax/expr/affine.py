@@ -187,7 +187,7 @@ class Algebra:
         if not gap.terms:
             return (a if gap.const < 0 else b) if op is BinaryOp.MIN else (a if gap.const > 0 else b)
         shift = 0 if self._is_wild(a) or self._is_wild(b) else min(a.const, b.const)
-        parts = {*self._arms(op, a - shift), *self._arms(op, b - shift)}
+        parts = {*self.arms(op, a - shift), *self.arms(op, b - shift)}
         ordered = sorted(parts, key=lambda p: (p.terms, p.const))
         kept = [p for p in ordered if not any(self._beaten(op, p, q) for q in ordered)]
         total = self.expr(kept[0])
@@ -195,8 +195,8 @@ class Algebra:
             total = build.binary(op, total, self.expr(p))
         return (self.of(total) if len(kept) == 1 else self._leaf(total)) + shift
 
-    def _arms(self, op: BinaryOp, a: Affine) -> list[Affine]:
-        """Return the arms of `a` where it is a constant more than one `op`."""
+    def arms(self, op: BinaryOp, a: Affine) -> list[Affine]:
+        """Return the arms of `a` where it is a constant more than one `op`, a minimum or a maximum; else `a` alone."""
         if len(a.terms) == 1 and a.terms[0][1] == 1:
             arms: list[Affine] = []
             stack = [self._atoms[a.terms[0][0]]]

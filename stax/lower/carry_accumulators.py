@@ -23,7 +23,7 @@ from stax.expr.nodes import Expr, Load, Local
 from stax.expr.number import Numbering
 from stax.expr.walk import names, postorder
 from stax.loops.nodes import Allocate, Block, Carry, For, If, LoopKind, Program, Stmt, Store
-from stax.loops.walk import all_expressions, bound_locals, rewrite_expressions, statements
+from stax.loops.walk import all_expressions, bound_locals, buffers_loaded, rewrite_expressions, statements
 
 Cell = tuple[int, ...]
 
@@ -113,8 +113,7 @@ class _Cells:
         if (build.integer(self.loop.extent) or 0) > 0 or not names(i for s in self.stores.values() for i in s.index):
             return False
         for stmt in self.loop.body.stmts:
-            read = postorder(all_expressions(stmt))
-            if any(isinstance(node, Load) and node.buffer == self.buffer for node in read):
+            if self.buffer in buffers_loaded(stmt):
                 return False
             if isinstance(stmt, Store) and stmt.buffer == self.buffer:
                 return True

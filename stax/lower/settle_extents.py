@@ -18,7 +18,7 @@ from dataclasses import replace
 from stax.bounds.infer import RegionCheck
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra
-from stax.expr.nodes import Binary, BinaryOp, Expr, Size
+from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Size
 from stax.loops.nodes import Program
 from stax.loops.walk import as_block, rewrite_expressions
 
@@ -27,29 +27,14 @@ def settle_extents(program: Program, checks: Sequence[RegionCheck], algebra: Alg
     """Return `program` with extents that `checks` settle in place of the larger of several."""
     known: dict[Affine, Expr] = {}
     for check in checks:
-        count, size = algebra.of(check.hi) + 1, algebra.of(check.size)
-        if check.reads and build.integer(check.lo) == 0 and size in _larger(count, algebra):
+        count = algebra.of(check.hi) + 1
+        arms = algebra.arms(BinaryOp.MAX, count)
+        sizes = len(arms) > 1 and all(isinstance(algebra.expr(arm), Size) for arm in arms)
+        if check.reads and build.integer(check.lo) == 0 and sizes and algebra.of(check.size) in arms:
             known[count] = check.size
 
     def settled(node: Expr) -> Expr:
-        if not (isinstance(node, Binary) and node.op is BinaryOp.MAX and node.dtype.name == "index" and not node.axes):
-            return node
-        return known.get(algebra.of(node), node)
+        larger = isinstance(node, Binary) and node.op is BinaryOp.MAX and node.dtype is INDEX and not node.axes
+        return known.get(algebra.of(node), node) if larger else node
 
     return replace(program, body=as_block(rewrite_expressions(program.body, settled))) if known else program
-
-
-def _larger(count: Affine, algebra: Algebra) -> list[Affine]:
-    """Return the extents that `count` is the largest of; none where it is anything else."""
-    if count.const or len(count.terms) != 1 or count.terms[0][1] != 1:
-        return []
-    arms, ahead = list[Affine](), [algebra.atom(count.terms[0][0])]
-    while ahead:
-        match ahead.pop():
-            case Binary(op=BinaryOp.MAX, left=left, right=right):
-                ahead += [left, right]
-            case Size() as size:
-                arms.append(algebra.of(size))
-            case _:
-                return []
-    return arms

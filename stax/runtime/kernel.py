@@ -354,7 +354,7 @@ class Kernel:
             if self._build.tuned is not None:
                 taken = self._build.tuned(bound, threads)
                 self._interpreted, self._failure, self._versions = taken._interpreted, taken._failure, taken._versions
-                self._arguments, self._build = taken._arguments, taken._build
+                self._arguments, self._tables, self._build = taken._arguments, taken._tables, taken._build
 
     def _facts(self, bound: Bound) -> Facts:
         device = self._build.device

@@ -331,8 +331,7 @@ def test_many_lanes_down_a_column_are_addressed_from_one_place() -> None:
     down = (Axis("v", 64),)
     row = build.add(build.spread(build.mul(build.local("i"), 64), down), Ramp(INDEX, axes=down))
     at = (row, build.spread(build.local("j"), down))
-    shape = {"a": size("a", 1), "out": size("out", 1)}
-    inner = loop("j", shape["out"], Store("out", at, Load(dtypes.float64, "a", at, axes=down)))
+    inner = loop("j", size("out", 1), Store("out", at, Load(dtypes.float64, "a", at, axes=down)))
     buffers = [buffer("a", dtypes.float64, 2), buffer("out", dtypes.float64, 2, role=Role.OUTPUT)]
     p = program(buffers, loop("i", build.floordiv(size("out"), 64), inner), axes=down)
     given, out = np.random.default_rng(0).random((128, 5)), np.zeros((128, 9))[:, 2:7]
