@@ -20,7 +20,6 @@ from stax.loops.nodes import Program
 from stax.options import Options
 from stax.runtime.cache import Store, default_folder, object_key
 from stax.runtime.fallback import failure, meant
-from stax.runtime.jobs import Batch, Progress, compile_jobs
 from stax.runtime.kernel import Build, Kernel
 from stax.runtime.log import Log, step, whole
 from stax.runtime.pool import pool
@@ -30,6 +29,7 @@ from stax.target import CUDA, Target, cores
 if TYPE_CHECKING:  # a warm start proves and lowers nothing, and should not wait for what does
     from stax.bounds.infer import Regions
     from stax.runtime.arguments import Bound
+    from stax.runtime.jobs import Batch, Progress
     from stax.runtime.signature import Signature
     from stax.schedule.legal import Legal
     from stax.schedule.schedule import Schedule
@@ -229,6 +229,8 @@ def compile_all(
     >>> [k(shape=(2,)).tolist() for k in sx.compile_all([f])]
     [[1, 2]]
     """
+    from stax.runtime.jobs import compile_jobs
+
     if isinstance(programs, Func):
         raise ArgumentError("compile_all takes a list of programs", hint="sx.compile takes one")
     if workers is not None and workers < 1:

@@ -20,9 +20,9 @@ from stax.legality.summation import roundings
 from stax.loops.launches import Host, kernels
 from stax.loops.nodes import Program
 from stax.loops.show import show as show_loops
+from stax.lower.blocks import lower_to_blocks
 from stax.lower.fits import refuse_unlaunchable
 from stax.lower.hints import hints
-from stax.lower.passes import lower_to_blocks
 from stax.lower.split_kernels import split_kernels
 from stax.lowering import nests, plain_facts, refuse_reordered, signature
 from stax.poly.proofs import Proofs

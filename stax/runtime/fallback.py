@@ -1,6 +1,7 @@
 """What happens where machine code cannot be had: raise when strict, else interpret and warn.
 
-The loop program is interpreted; where there is none, since lowering failed, the algorithm itself is.
+The loop program is interpreted; where there is none, since lowering failed, the algorithm itself is. The interpreters
+are loaded where they are needed, since hardly any kernel does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from stax.algorithm import interpret as algorithm
 from stax.algorithm.nodes import Pipeline, part_name
 from stax.bounds.infer import Regions
 from stax.errors import (
@@ -25,7 +25,6 @@ from stax.errors import (
     UserError,
 )
 from stax.expr.evaluate import evaluate_sizes
-from stax.loops.interpret import interpret
 from stax.loops.nodes import Program
 from stax.runtime.arguments import Bound
 
@@ -35,6 +34,7 @@ Runner: TypeAlias = Callable[[Bound, int], Callable[[], None]]
 
 def interpreted(program: Program) -> Runner:
     """Return a runner that interprets `program`."""
+    from stax.loops.interpret import interpret
 
     def run(bound: Bound, threads: int) -> Callable[[], None]:
         sizes = _sizes(bound)
@@ -45,6 +45,8 @@ def interpreted(program: Program) -> Runner:
 
 def meant(pipeline: Pipeline, regions: Regions, over: Mapping[str, str]) -> Runner:
     """Return a runner that works out the algorithm in NumPy; `over` has the buffers of Inputs that are written over."""
+    from stax.algorithm.interpret import interpret
+
     names = list(regions.boxes)
     sides = [end for name in names for side in regions.boxes[name] for end in (side.lo, side.hi) if end is not None]
     ends = [regions.context.algebra.expr(end) for end in sides]
@@ -56,7 +58,7 @@ def meant(pipeline: Pipeline, regions: Regions, over: Mapping[str, str]) -> Runn
             values = iter(evaluate_sizes(ends, sizes, bound.scalars))
             boxes = {name: tuple((next(values), next(values)) for _ in regions.boxes[name]) for name in names}
             arrays = {i.name: bound.arrays[over.get(i.name, i.name)] for i in pipeline.inputs}
-            found = algorithm.interpret(pipeline, arrays, bound.scalars, boxes, sizes)
+            found = interpret(pipeline, arrays, bound.scalars, boxes, sizes)
             for name in pipeline.outputs:
                 parts = found[name]
                 for k, part in enumerate(parts):

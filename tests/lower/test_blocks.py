@@ -18,7 +18,7 @@ from stax.loops import walk
 from stax.loops.interpret import interpret as run
 from stax.loops.nodes import Allocate, Program
 from stax.loops.show import show
-from stax.lower.passes import lower_to_blocks
+from stax.lower.blocks import lower_to_blocks
 from stax.testing import interpret
 from tests.backends.triton import public
 

@@ -11,7 +11,7 @@ from stax.legality.check import check
 from stax.loops.interpret import interpret as run
 from stax.loops.show import show
 from stax.loops.walk import loads
-from stax.lower.passes import lower_to_blocks
+from stax.lower.blocks import lower_to_blocks
 from stax.schedule.default_gpu import complete
 
 m, n = sx.vars("m n")
