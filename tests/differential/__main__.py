@@ -7,11 +7,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count, islice
 from typing import Any
 
 from tests.differential.compare import Outcome
+from tests.differential.schedules import AIMS
 from tests.differential.work import Job, work
 from tests.differential.workers import Died, run_all
+
+MOST_AIMED = 4000
+"""How many programs are tried for a word that is seen too seldom."""
 
 
 def main() -> int:
@@ -26,7 +31,8 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, metavar="PROGRAMS", help="let each mutant be found within so many")
     parser.add_argument("--times", action="store_true")
     parser.add_argument("--recurrences", action="store_true", help="programs and schedules that are mostly of these")
-    parser.add_argument("--rare", action="store_true", help="schedules of words that few stages have a place for")
+    parser.add_argument("--aim", default="", choices=AIMS, metavar="WORD", help="schedules that mostly try this word")
+    parser.add_argument("--fill", action="store_true", help="then aim at each word seen too seldom, until it is not")
     given = parser.parse_args()
     if given.mutants is not None:
         from tests.differential.mutants import report
@@ -35,8 +41,10 @@ def main() -> int:
     if given.seed_one is not None:
         from tests.differential.shrink import show_one
 
-        return show_one(given.seed_one, given.schedules, given.shrink, given.recurrences, given.rare)
-    return _all(given.programs, given.schedules, given.seed, given.jobs, given.times, given.recurrences, given.rare)
+        return show_one(given.seed_one, given.schedules, given.shrink, given.recurrences, given.aim)
+    return _all(
+        given.programs, given.schedules, given.seed, given.jobs, given.times, given.recurrences, given.aim, given.fill
+    )
 
 
 def _until_interrupted(results: Iterator[Any]) -> Iterator[Any]:
@@ -47,12 +55,17 @@ def _until_interrupted(results: Iterator[Any]) -> Iterator[Any]:
         print("interrupted", file=sys.stderr)
 
 
-def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool, recurrences: bool, rare: bool) -> int:
-    from tests.differential.recurrences import COUNTED
-    from tests.differential.seen import LEAST, RARE, expected, table
+def _aimed(word: str) -> str:
+    return f" --aim '{word}'" if word else ""
 
-    words = COUNTED if recurrences else RARE if rare else None
-    wanted = expected() if words is None else [f"directive {word}" for word in words]
+
+def _all(
+    programs: int, schedules: int, seed: int, jobs: int, times: bool, recurrences: bool, aim: str, fill: bool
+) -> int:
+    from tests.differential.recurrences import COUNTED
+    from tests.differential.seen import LEAST, expected, table
+
+    wanted = [f"directive {word}" for word in COUNTED] if recurrences else expected()
     others = frozenset(expected()) - {*wanted}
 
     start = time.monotonic()
@@ -64,24 +77,28 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool, recur
     seen: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
     attempts: Counter[str] = Counter()
-    # Words that were seen more often than they must be leave the judging of schedules to those that were not.
-    todo = (
-        Job(
-            seed + k,
-            schedules,
-            recurrences,
-            frozenset(w for w, n in seen.items() if n >= LEAST + LEAST // 4) | others,
-            rare,
-        )
-        for k in range(programs)
-    )
+
+    def todo() -> Iterator[Job]:
+        for k in range(programs):
+            yield Job(seed + k, schedules, recurrences, enough(), aim)
+        following = count(seed + programs)
+        for word in AIMS if fill else ():
+            for at in islice(following, MOST_AIMED):
+                if seen[f"directive {word}"] >= LEAST:
+                    break
+                yield Job(at, schedules, recurrences, enough(), word)
+
+    def enough() -> frozenset[str]:
+        # Words that were seen more often than they must be leave the judging of schedules to those that were not.
+        return frozenset(w for w, n in seen.items() if n >= LEAST + LEAST // 4) | others
+
     ran = 0
-    for result in _until_interrupted(run_all(work, todo, jobs)):
+    for result in _until_interrupted(run_all(work, todo(), jobs)):
         ran += 1
         match result:
             case Died(job=job, why=why):
                 counts["crashed"] += 1
-                bad.append(f"seed {job.seed}: {why}")
+                bad.append(f"seed {job.seed}{_aimed(job.aim)}: {why}")
                 print(bad[-1], flush=True)
             case Outcome():
                 counts[result.status] += 1
@@ -94,7 +111,9 @@ def _all(programs: int, schedules: int, seed: int, jobs: int, times: bool, recur
                 if result.status == "refused":
                     refused[result.message] += 1
                 elif result.status != "ok":
-                    bad.append(f"seed {result.seed}: {result.status}: {result.message}\n{result.schedule}")
+                    bad.append(
+                        f"seed {result.seed}{_aimed(result.aim)}: {result.status}: {result.message}\n{result.schedule}"
+                    )
                     print(bad[-1], flush=True)
         if ran % 100 == 0:
             print(f"{ran} programs, {time.monotonic() - start:.0f} s, {len(bad)} bad", file=sys.stderr, flush=True)

@@ -62,6 +62,7 @@ class Outcome:
     status: str = "ok"
     message: str = ""
     schedule: str = ""
+    aim: str = ""
     refusals: dict[str, int] = field(default_factory=dict)
     drawn: dict[str, int] = field(default_factory=dict)
     seen: dict[str, int] = field(default_factory=dict)
@@ -353,7 +354,7 @@ def run(
 
     Directives whose words are `enough` seen already are not judged again.
     """
-    outcome = Outcome(drawn.seed)
+    outcome = Outcome(drawn.seed, aim=drawn.aim)
     clock = _Clock(outcome.seconds)
     current = ""
     try:
@@ -388,7 +389,7 @@ def run(
                     built.shapes,
                     drawn.recurrences,
                     drawn.whole,
-                    drawn.rare,
+                    drawn.aim,
                 )
             clock("draw schedule")
             current = "\n".join(str(Schedule.of(built.pipeline, lines)).splitlines()[2:]) if lines else "default"

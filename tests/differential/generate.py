@@ -113,7 +113,7 @@ class Drawn:
     fp: str = "default"
     words: dict[str, set[str]] = field(default_factory=dict)
     recurrences: bool = False
-    rare: bool = False
+    aim: str = ""
 
     @property
     def whole(self) -> frozenset[str]:

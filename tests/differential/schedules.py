@@ -23,16 +23,24 @@ if TYPE_CHECKING:
 
 SPLITS = (1, 2, 3, 4, 5, 7, 8, 16)
 LANES = (2, 3, 4, 5, 7, 8, 16, 17)
+OF_SUMS = ("reassociate", "rfactor", "accumulators", "split_reduction")
+OF_STORED = {
+    "inline": "inline", "layout": "layout", "layout align": "layout", "memory heap": "memory", "memory stack": "memory",
+    "memory register": "memory", "hoist_storage": "hoist", "split round_up": "round_up", "fold_storage": "fold",
+    "partition": "partition", "prefetch": "prefetch", "vectorize upto": "upto",
+}  # fmt: skip
+AIMS = (*OF_SUMS, *OF_STORED)
+"""Words that few stages have a place for, which schedules can be made to aim at: those of sums, of stored Funcs."""
 
 
 def draw_lines(
     rng: Random, pipeline: Pipeline, regions: Regions, outcome: Outcome | None = None,
     shapes: Mapping[str, tuple[int, ...]] | None = None, recurrences: bool = False, whole: frozenset[str] = frozenset(),
-    rare: bool = False,
+    aim: str = "",
 ) -> tuple[Line, ...]:  # fmt: skip
     """Return the lines of a legal schedule; `shapes` are those of the outputs that a call will ask for.
 
-    With `recurrences`, they are mostly of the words for these; with `rare`, of those that few stages have a place for.
+    With `recurrences`, they are mostly of the words for these; with `aim`, of that word.
     The Funcs `whole` are sums of whole numbers, kept as
     floats: in any order they come to the same, so that those sums alone may be taken in another.
     """
@@ -45,7 +53,7 @@ def draw_lines(
         if recurrences and rng.random() < 0.7:
             lines = directive(rng, program, schedule, name)
         else:
-            lines = _directive(rng, program, schedule, name, shapes or {}, whole, stored, rare)
+            lines = _directive(rng, program, schedule, name, shapes or {}, whole, stored, aim)
         if not lines:
             continue
         word = type(lines[-1].directive).__name__
@@ -82,24 +90,18 @@ def _readers(pipeline: Pipeline, name: str) -> list[StageRef]:
 
 def _directive(
     rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str, shapes: Mapping[str, tuple[int, ...]],
-    whole: frozenset[str], stored: set[str], rare: bool,
+    whole: frozenset[str], stored: set[str], aim: str,
 ) -> list[Line]:  # fmt: skip
-    if not rare and rng.random() < 0.28:
+    if aim and rng.random() < 0.7:
+        return _aimed(rng, pipeline, schedule, fresh, shapes, whole, stored, aim)
+    if rng.random() < 0.28:
         return _tempting(rng, pipeline, schedule, fresh)
     updated = [f for f in pipeline.funcs if any(u.domain for u in f.updates)]
-    if updated and rng.random() < (0.5 if rare else 0.25):
+    if updated and rng.random() < 0.25:
         g = rng.choice([f for f in updated if f.name in whole] or updated)
         at = StageRef(g.name, rng.choice([k for k, u in enumerate(g.updates, 1) if u.domain]))
         return _reduced(rng, g, at, [loop.name for loop in schedule.nest(at).loops], fresh, whole)
     f: Func = rng.choice(pipeline.funcs)
-    if rare:
-        inner = [g for g in pipeline.funcs if g.name not in pipeline.outputs and g.dims and _readers(pipeline, g.name)]
-        plain = [
-            g for g in inner if g.name in stored and not g.updates and all(r.source != g.name for r in reads(g.values))
-        ]
-        if plain and rng.random() < 0.3:
-            return [Line(StageRef(rng.choice(plain).name), make("inline", (), {}))]
-        f = rng.choice(inner or pipeline.funcs)
     ref = StageRef(f.name, rng.randint(0, len(f.updates)))
     loops = [loop.name for loop in schedule.nest(ref).loops]
 
@@ -108,10 +110,10 @@ def _directive(
 
     place = StageRef(f.name)
     others = _readers(pipeline, f.name)
-    if not rare and rng.random() < 0.1:
+    if rng.random() < 0.1:
         return _copied(rng, pipeline, fresh)
-    if rng.random() < (0.9 if rare else 0.45):
-        return _rarer(rng, pipeline, schedule, f, ref, loops, others, fresh, shapes, stored, rare)
+    if rng.random() < 0.45:
+        return _rarer(rng, pipeline, schedule, f, ref, loops, others, fresh, shapes, stored)
     if rng.random() < 0.5 and f.name not in pipeline.outputs and others:
         kind = rng.random()
         if kind > 0.9 and f.dims and rng.random() < 0.5:
@@ -177,26 +179,49 @@ def _directive(
             return [said("unroll", v, *((rng.choice((1, 2, 3, 4, 8)),) if rng.random() < 0.9 else ()))]
 
 
+def _aimed(
+    rng: Random, pipeline: Pipeline, schedule: Schedule, fresh: str, shapes: Mapping[str, tuple[int, ...]],
+    whole: frozenset[str], stored: set[str], aim: str,
+) -> list[Line]:  # fmt: skip
+    """Return lines with the word `aim`, where some stage has a place for it."""
+    if aim in OF_SUMS:
+        sums = [(f, k) for f in pipeline.funcs for k, u in enumerate(f.updates, 1) if u.domain and f.name in whole]
+        if not sums:
+            return []
+        f, k = rng.choice(sums)
+        at = StageRef(f.name, k)
+        return _reduced(rng, f, at, [loop.name for loop in schedule.nest(at).loops], fresh, whole)
+    inner = [f for f in pipeline.funcs if f.name not in pipeline.outputs and f.dims and _readers(pipeline, f.name)]
+    if aim == "inline":
+        inner = [
+            f for f in inner if f.name in stored and not f.updates and all(r.source != f.name for r in reads(f.values))
+        ]
+    if not inner:
+        return []
+    f = rng.choice(inner)
+    ref = StageRef(f.name, rng.randint(0, len(f.updates)))
+    loops = [loop.name for loop in schedule.nest(ref).loops]
+    others = _readers(pipeline, f.name)
+    return _rarer(rng, pipeline, schedule, f, ref, loops, others, fresh, shapes, stored, OF_STORED[aim])
+
+
 def _rarer(
     rng: Random, pipeline: Pipeline, schedule: Schedule, f: Func, ref: StageRef, loops: list[str],
     others: list[StageRef], fresh: str, shapes: Mapping[str, tuple[int, ...]], stored: set[str],
-    rare: bool,
+    aim: str = "",
 ) -> list[Line]:  # fmt: skip
-    """Return lines with a word that only some programs have a place for."""
+    """Return lines with a word that only some programs have a place for, or with `aim`."""
 
     def said(word: str, *args: object, at: StageRef = ref, **named: object) -> Line:
         return Line(at, make(word, args, named))  # type: ignore[arg-type]
 
     place, output = StageRef(f.name), f.name in pipeline.outputs
-    words = ["partition"]
-    if not rare:
-        words += ["specialize", "upto", "prefetch", "skew", "reverse", "compute_with", "compute_with"]
-        words += ["bound", "align_bounds"] if output and f.name in shapes else []
+    words = ["partition", "specialize", "upto", "prefetch", "skew", "reverse", "compute_with", "compute_with"]
+    words += ["bound", "align_bounds"] if output and f.name in shapes else []
     if not output and f.dims and others:
         words += ["layout", "layout", *["memory"] * 5, "hoist", "hoist", "round_up", "fold"]
         words += ["inline", "inline"] if not f.updates and f.name in stored else []
-        words += ["layout", "hoist"] if rare else []
-    word = rng.choice(words)
+    word = aim or rng.choice(words)
     v = rng.choice(loops) if loops else ""
     if not loops and word in ("partition", "upto", "prefetch", "skew", "reverse", "compute_with", "round_up"):
         return []
@@ -418,4 +443,4 @@ def _joined(rng: Random, f: Func, ref: StageRef, loops: list[str], fresh: str) -
             return [said("reorder", *rng.sample(loops, len(loops)))]
 
 
-__all__ = ["StaxError", "draw_lines"]
+__all__ = ["AIMS", "OF_SUMS", "StaxError", "draw_lines"]

@@ -41,11 +41,6 @@ DIRECTIVES = (
     "layout", "layout align", "memory heap", "memory stack", "memory register", "bound", "align_bounds", "cache_read",
     "clone", "prefetch", "stream", "reassociate", "rfactor", "accumulators", "atomic", "split_reduction",
 )  # fmt: skip
-RARE = (
-    "partition", "inline", "hoist_storage", "layout", "layout align", "memory heap", "memory stack", "memory register",
-    "reassociate", "rfactor", "accumulators", "split_reduction",
-)  # fmt: skip
-"""Directives that few stages have a place for, so that a run with `--rare` is for them alone."""
 
 _INTEGER = {
     BinaryOp.ADD: r"= add ", BinaryOp.SUB: r"= sub |= add ", BinaryOp.MUL: r"= mul |= shl ", BinaryOp.AND: r"= and ",

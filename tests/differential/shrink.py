@@ -13,10 +13,10 @@ from tests.differential.workers import Died, run_all
 ROUNDS = 400
 
 
-def show_one(seed: int, schedules: int, smaller: bool, recurrence: bool = False, rare: bool = False) -> int:
+def show_one(seed: int, schedules: int, smaller: bool, recurrence: bool = False, aim: str = "") -> int:
     """Print the program of a seed and what became of it; 1 where it went wrong."""
     drawn = (recurrences.draw if recurrence else draw)(seed)
-    drawn.rare = rare
+    drawn.aim = aim
     outcome = _apart([(drawn, schedules, None)])[0]
     if smaller and _bad(outcome):
         drawn, outcome = shrink(drawn, schedules, outcome)

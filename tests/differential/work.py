@@ -9,6 +9,7 @@ import numpy as np
 from tests.differential import recurrences
 from tests.differential.compare import Outcome, run
 from tests.differential.generate import draw
+from tests.differential.schedules import OF_SUMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Job:
     schedules: int
     recurrences: bool = False
     enough: frozenset[str] = frozenset()
-    rare: bool = False
+    aim: str = ""
 
 
 def work(job: Job) -> Outcome:
@@ -34,7 +35,9 @@ def _run(job: Job, count: bool) -> Outcome:
     with np.errstate(all="ignore"):
         try:
             drawn = (recurrences.draw if job.recurrences else draw)(job.seed)
-            drawn.rare = job.rare
+            drawn.aim = job.aim
+            if job.aim in OF_SUMS and not drawn.whole:
+                return Outcome(job.seed, "refused", f"a program without a place for {job.aim}")
         except Exception as error:
             return Outcome(job.seed, "error", f"drawing: {type(error).__name__}: {error}")
         return run(drawn, job.schedules, count=count, enough=job.enough)
