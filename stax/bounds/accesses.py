@@ -223,6 +223,8 @@ def _known(cond: Expr, holds: bool, algebra: Algebra, data: AbstractSet[int]) ->
                 stack += [(left, True), (right, True)]
             case Binary(op=BinaryOp.OR | BinaryOp.ADD, left=left, right=right) if left.dtype.is_bool and not wanted:
                 stack += [(left, False), (right, False)]
+            case Const(value=value) if node.dtype.is_bool and bool(value) != wanted:
+                found.add(Fact(Affine(-1)))
             case Binary(op=op, left=left, right=right) if left.dtype.is_integer and left.dtype.name != "uint64":
                 if id(node) not in data:
                     gap = algebra.of(build.cast(right, INDEX)) - algebra.of(build.cast(left, INDEX))

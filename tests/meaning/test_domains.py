@@ -293,3 +293,20 @@ def test_a_magnitude_in_a_select_keeps_reads_inside() -> None:
         row = np.pad(want[k - 1], 1)
         want[k] = row[:-2] + row[2:] + np.where(np.abs(np.arange(n) - 4) <= k - 2, row[1:-1], 0)
     np.testing.assert_array_equal(sx.compile(u, strict_native=True)(), want)
+
+
+@pytest.mark.parametrize("never", [lambda r: sx.bool_(False), lambda r: ~sx.bool_(True) & (r.k > 0)])
+def test_a_condition_that_is_never_true_asks_for_nothing(never: Any) -> None:
+    """An update that never runs reads nothing outside, a sum over no points is its start, a read in a dead arm none."""
+    t, a = triangle()
+    r = sx.RDom("r", k=(0, 3), where=never)
+    summed = sx.Func("summed", shape=(a.shape[0], a.shape[0]), where=lambda y, x: x <= y)
+    summed[i, j] = sx.sum(a[j + 100] * r.k, over=r) + t[i, j]
+    same(summed, None, plain)
+    updated = sx.Func("updated", shape=(a.shape[0], a.shape[0]))
+    updated[i, j] = sx.select(j <= i, t[i, j], 0)
+    updated[i, j] += t[j - 50, i] * r.k
+    same(updated, None, plain)
+    armed = sx.Func("armed", shape=(a.shape[0],))
+    armed[i] = a[i] + sx.select(sx.bool_(False), a[i + 100], 0)
+    same(armed, None, lambda v: v)
