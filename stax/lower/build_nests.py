@@ -92,6 +92,11 @@ class _Builder:
         for fetch in legal.fetches:
             self.fetched.setdefault((fetch.stage, fetch.depth), []).append(fetch)
         self.shared = {ref.func: t for t in legal.together for ref in (t.host, *(at for at, _ in t.guests))}
+        self.unread = {
+            name
+            for name, placed in legal.placed.items()
+            if any(i.lo == Affine(0) and i.hi == Affine(-1) for i in placed.box)
+        }
         self.copies = 0
         self.copied = {n for n in legal.pipeline.outputs if self._own_box(n) != legal.placed[n].kept}
 
@@ -335,7 +340,12 @@ class _Builder:
     def _nest(
         self, ref: StageRef, depth: int, moved: frozenset[int] = frozenset(), whole: frozenset[int] = frozenset()
     ) -> list[Stmt]:
-        """Return the loops of a stage from `depth` on; `moved` and `whole` as in `_loop`."""
+        """Return the loops of a stage from `depth` on; `moved` and `whole` as in `_loop`.
+
+        A Func that has no cells, since nothing reads it, has no loops either: those of an update may not be over cells.
+        """
+        if ref.func in self.unread:
+            return []
         loops = self.legal.points[ref].loops
         if depth == len(loops):
             return self._inside(ref, depth)
@@ -380,6 +390,8 @@ class _Builder:
     def _inside(
         self, ref: StageRef, depth: int, moved: frozenset[int] = frozenset(), whole: frozenset[int] = frozenset()
     ) -> list[Stmt]:
+        if ref.func in self.unread:
+            return []
         out: list[Stmt] = []
         for f in self.kept.get((ref, depth), []):
             out += self._storage(f)
@@ -453,6 +465,17 @@ class _Builder:
             f, stage, dict(zip(f.dims, self.legal.placed[f.name].box, strict=True)), self.algebra, context.at_least
         )
         bounder = context.bounder(ranges, Prover(self.algebra, {}, context.at_least))
+        # What is read was bounded over all of the Func, and again where it is computed: either may have narrowed it.
+        everywhere = context.bounder(
+            stage_ranges(
+                f,
+                stage,
+                dict(zip(f.dims, self.legal.regions.boxes[f.name], strict=True)),
+                self.algebra,
+                context.at_least,
+            ),
+            Prover(self.algebra, {}, context.at_least),
+        )
         held = contexts(roots, always, self.algebra)
         # What a condition reads itself is read whether it holds or not.
         asked = contexts(() if update is None or update.where is None else (update.where,), NOTHING, self.algebra)
@@ -460,7 +483,7 @@ class _Builder:
             known = NOTHING if at in asked else always
             if isinstance(node, Read) and facts - known:
                 index = [self.algebra.of(i) for i in node.index]
-                if any(bounder.tightens(i, facts) for i in index):
+                if any(b.tightens(i, facts) for b in (bounder, everywhere) for i in index):
                     masks[id(node)] = self._conditions(facts - known)
                 elif any(not i.terms for i in index):
                     masks[id(node)] = self._conditions(self._of_sizes(facts - known))

@@ -9,6 +9,8 @@ import stax as sx
 from stax.lang.freeze import freeze
 from stax.legality.check import check
 from stax.loops.interpret import interpret as run
+from stax.loops.show import show
+from stax.lower.build_nests import build_nests
 from stax.lower.passes import lower
 from stax.testing import interpret
 
@@ -72,3 +74,42 @@ def test_what_a_condition_of_an_update_reads_past_the_end_of_a_factored_loop_is_
     program, out = lower(check(freeze(f), s.lines)), np.zeros((), np.int32)
     run(program, {"a": given, "f": out}, {}, {("a", 0): 22})  # where every index is looked at
     assert out == kernel(given)
+
+
+def test_a_read_is_masked_where_its_condition_narrows_the_whole_func_alone() -> None:
+    """Where `f` is computed a cell at a time, `x != 1` bounds nothing (seed 995 of the differential test)."""
+    c, f, g = sx.Func("c", shape=(4,)), sx.Func("f"), sx.Func("g")
+    c[x] = x * 3
+    f[x] = sx.select(x == 1, -5, c[sx.clip(x, 0, 3)])
+    g[x] = f[x + 1]
+    s = sx.Schedule(g)
+    s[f].compute_at(s[g], "x")
+    s[c].compute_at(s[f], "x")
+    legal = check(freeze((g,)), s.lines)
+    (line,) = (one for one in show(build_nests(legal)).splitlines() if "select" in one)
+    assert " if " in line
+    program = lower(legal)
+    for n in (0, 1, 2, 3, 5):
+        want = np.array([-5, 6, 9, 9, 9][:n])
+        out = np.zeros(n, np.int64)
+        run(program, {"g": out}, {}, {("g", 0): n})
+        np.testing.assert_array_equal(out, want)
+        np.testing.assert_array_equal(sx.compile(g, s, strict_native=True)(shape=(n,)), want)
+
+
+def test_a_func_that_nothing_reads_has_no_updates_either() -> None:
+    """Their loops are over an RDom, not over its cells (seed 990 of the differential test)."""
+    a, r = sx.Input("a", sx.int64, 1), sx.RDom("r", k=(0, 3))
+    h, f = sx.Func("h", shape=(2,)), sx.Func("f")
+    h[x] = x
+    h[a[r.k] % 2] += a[r.k + 1]
+    f[x] = a[x] + sx.select(sx.bool_(False), h[0], 0)
+    cloned = sx.Schedule((f, h))
+    cloned[h].clone("copy")
+    given = np.arange(5)
+    for outputs, lines in (((f,), ()), ((f, h), cloned.lines)):
+        program = lower(check(freeze(outputs), lines))
+        arrays = {g.name: np.zeros(5 if g is f else 2, np.int64) for g in outputs}
+        run(program, {"a": given, **arrays}, {}, {("a", 0): 5, ("f", 0): 5, ("h", 0): 2})
+        np.testing.assert_array_equal(arrays["f"], given)
+        assert arrays.get("h", np.array([4, 3])).tolist() == [4, 3]
