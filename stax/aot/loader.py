@@ -154,7 +154,10 @@ def _tuple(shape: Any) -> Any:
 def _view(name: str, type_: str, rank: int, value: Any, written: bool, views: list[_Buffer]) -> _Buffer:
     view = _Buffer()
     flags = _STRIDED | (_WRITABLE if written else 0)
-    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(value), ctypes.byref(view), flags)
+    try:
+        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(value), ctypes.byref(view), flags)
+    except TypeError:
+        raise TypeError(f"{name!r} is of type {type(value).__name__}, and an array is needed") from None
     views.append(view)
     text = (view.format or b"B").decode().lstrip("@=<")
     if text not in _FORMATS[type_] or view.itemsize != ctypes.sizeof(_TYPES[type_]) or not text:
@@ -177,7 +180,10 @@ _NOTHING = (ctypes.addressof(_HELD) + 63) & ~63 if ctypes.addressof(_HELD) % 64 
 def _number(name: str, type_: str, value: Any) -> Any:
     if type_ in ("float16", "bfloat16"):
         raise TypeError(f"{name!r} is a {type_}, which ctypes cannot pass: give its bits as a c_uint16")
-    made = _TYPES[type_](value)
+    try:
+        made = _TYPES[type_](value)
+    except TypeError:
+        raise TypeError(f"{name!r} is {value!r}, and {type_} is needed") from None
     if "int" in type_ and made.value != value:
         raise TypeError(f"{name!r} is {value}, which does not fit into {type_}")
     return made

@@ -65,7 +65,9 @@ def forms(
             return
     lines = _in_waves(pipeline, f, known)
     if lines:
-        yield _with_reason(lines, "tiles in wavefronts, along isl's band")
+        skewed = any(isinstance(line.directive, Skew) for line in lines)
+        how = "which run in wavefronts" if skewed else "which are independent along a loop"
+        yield _with_reason(lines, f"isl found that these loops may be cut into tiles, {how}")
 
 
 def _in_waves(

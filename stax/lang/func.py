@@ -438,7 +438,7 @@ class Func(Indexed):
             )
         refuse(
             f"`{self.name}` is read before it is defined",
-            hint=f"an update needs {self.name}[...] = 0 first; a recurrence a start value or a declared dtype",
+            hint=f"{self.name}[...] = ... comes before updates and readers; a recurrence needs a start value or dtype=",
         )
 
 

@@ -82,6 +82,8 @@ def cast(value: object, dtype: Any) -> Value:
     >>> sx.cast(x / 3, sx.uint8).dtype
     uint8
     """
+    if isinstance(dtype, Value):
+        refuse("`cast` takes the value first, then the type", hint="sx.cast(value, sx.int32)")
     target = scalar_type(dtype)
     return apply(partial(promote.convert, dtype=target), value)
 

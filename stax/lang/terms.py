@@ -84,7 +84,7 @@ def scalar_type(value: Any) -> DType:
     """Return the stax type that a user's `value` names, or refuse it."""
     try:
         found = dtypes.as_dtype(value)
-    except TypeError:
+    except (TypeError, ValueError):
         refuse(f"stax has no scalar type for {value!r}", hint="types are sx.uint8, sx.float32, ... or NumPy's")
     return found
 

@@ -73,6 +73,10 @@ class Value:
         self._node = node
         self.recipe = recipe
 
+    def __getattr__(self, name: str) -> Any:
+        hint = "; sx.cast(value, dtype) converts" if name in ("astype", "view") else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+
     @property
     def dtype(self) -> DType:
         """The type of this value, or the one it has where it meets no other."""

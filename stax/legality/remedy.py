@@ -56,18 +56,26 @@ def _tries(said: Lines, blamed: int, error: Clashed) -> Iterator[tuple[Lines, st
                 )
         return
     if isinstance(directive, Parallel | Vectorize) and directive.n is None and said[blamed].at == stage:
-        for loop in error.outer:
-            for factor in range(1, MOST_SKEW):
-                new = Line(stage, Skew(loop, error.loop, factor))
-                words = show_directive(new.directive)
-                yield (
-                    (*said[:blamed], new, *said[blamed : blamed + 1]),
-                    f"say {words} before it, so that the loop runs along a wavefront",
-                )
-    if isinstance(directive, Parallel) and directive.n is None and said[blamed].at == stage:
-        for still in (v for v, d in distance.items() if not d and v != error.loop):
-            new = Line(stage, Parallel(still))
+        tries = [_still(said, blamed, error), _wavefront(said, blamed, error)]
+        for found in tries if all(line.at != stage for line in said[:blamed]) else reversed(tries):
+            yield from found
+
+
+def _still(said: Lines, blamed: int, error: Clashed) -> Iterator[tuple[Lines, str]]:
+    if isinstance(said[blamed].directive, Parallel):
+        for still in (v for v, d in error.distance.items() if not d and v != error.loop):
+            new = Line(error.stage, Parallel(still))
             yield (
                 (*said[:blamed], new),
                 f"say {show_directive(new.directive)}, the loop of a dim that it does not move in",
+            )
+
+
+def _wavefront(said: Lines, blamed: int, error: Clashed) -> Iterator[tuple[Lines, str]]:
+    for loop in error.outer:
+        for factor in range(1, MOST_SKEW):
+            new = Line(error.stage, Skew(loop, error.loop, factor))
+            yield (
+                (*said[:blamed], new, *said[blamed : blamed + 1]),
+                f"say {show_directive(new.directive)} before it, so that the loop runs along a wavefront",
             )

@@ -132,7 +132,7 @@ class Arguments:
         self._check_outs(outs, sizes)
         empty = all(0 in extents for extents in shapes)
         if not empty and not all(self._conds(sizes, scalars)):
-            self._judge_failed(sizes, scalars, inferred)
+            self._judge_failed(sizes, scalars, inferred, outs)
         for name, _ in self.signature.overwritten:
             del arrays[name]
         _check_overlap(outs, arrays, overlap, memory)
@@ -299,17 +299,19 @@ class Arguments:
                 )
 
     def _judge_failed(
-        self, sizes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number], inferred: set[tuple[str, int]]
-    ) -> None:
+        self, sizes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number], inferred: set[tuple[str, int]],
+        outs: Mapping[str, tuple[Array, Any]],
+    ) -> None:  # fmt: skip
+        given = [f"the array for output `{name}` has shape {array.shape}" for name, (array, _) in outs.items()]
         for check, holds in zip(self.signature.checks, self._conds(sizes, scalars), strict=True):
             asked = check.kind is CheckKind.AGREE and (check.stage, check.dim) not in inferred
             if not holds and not asked:
                 lo, hi, size = (int(v) for v in formula([check.lo, check.hi, check.size])(sizes, scalars))
                 empty = lo > hi and check.kind in (CheckKind.READ, CheckKind.WRITE)
                 if not empty:
-                    raise self._bounds_error(check, lo, hi, size)
+                    raise self._bounds_error(check, lo, hi, size, given)
 
-    def _bounds_error(self, check: Check, lo: int, hi: int, size: int) -> StaxError:
+    def _bounds_error(self, check: Check, lo: int, hi: int, size: int, given: list[str]) -> StaxError:
         dim = self.signature.dim(check.source, check.dim)
         other = self.signature.dim(check.stage, check.dim)
         served = f"0 to {size - 1}" if size > 0 else "nothing"
@@ -321,6 +323,7 @@ class Arguments:
                     f"`{check.stage}` reads `{check.source}` outside its {dim}: it needs {lo} to {hi}, "
                     f"there is {served}",
                     places=[span],
+                    facts=given,
                     hint=f"give start values before the definition, such as {check.source}[0] = ..., "
                     "or read it in an arm of sx.select that keeps inside"
                     if itself
@@ -567,9 +570,11 @@ def _rounded(one: Scalar, value: float) -> float:
 
 
 def _wrong_scalar(one: Scalar, value: Any) -> ArgumentError:
+    real = one.dtype.is_integer and isinstance(value, float)
     return ArgumentError(
         f"Param `{one.name}` is of type {type(value).__name__}, and the kernel takes {one.dtype.name}",
         places=[(one.span, "declared here")],
+        hint="int(...) makes one" if real else None,
     )
 
 

@@ -228,7 +228,10 @@ def missing_loop(name: str, stage: str, nest: Nest, span: Span | None) -> Schedu
     consumed |= {n for d in nest.derivations if isinstance(d, Affine) for n in d.parents}
     what = "was consumed by an earlier directive" if name in consumed else "is not there"
     facts = [f"loops {'of ' + stage if stage else 'here'}, outermost first: {', '.join(names) or 'none'}"]
-    return ScheduleError(f"loop {name!r} {what}", [(span, "here")], facts, closest(name, names))
+    near = closest(name, names)
+    order = None if name in consumed else "a loop is there after the line that makes it, not before"
+    hint = f"{near} ({order})" if near and order else near or order
+    return ScheduleError(f"loop {name!r} {what}", [(span, "here")], facts, hint)
 
 
 def _split(nest: Nest, split: Split, span: Span | None) -> Nest:

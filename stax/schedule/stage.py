@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from stax.errors import ScheduleError, UnsupportedError
@@ -19,6 +21,29 @@ Named = Any
 """A Func, Var or RDom variable, or its name."""
 
 
+def _as_written(stage: type[Stage]) -> type[Stage]:
+    """Let each directive say how it is written, where a call does not fit it."""
+
+    def checked(word: str, method: Callable[..., Stage]) -> Callable[..., Stage]:
+        @wraps(method)
+        def said(*args: Any, **named: Any) -> Stage:
+            try:
+                return method(*args, **named)
+            except TypeError:
+                try:
+                    signature(method).bind(*args, **named)
+                except TypeError:
+                    raise ScheduleError(f"{word} is written {USAGE[word]}", [(here(), "here")]) from None
+                raise
+
+        return said
+
+    for word in USAGE:
+        setattr(stage, word, checked(word, getattr(stage, word)))
+    return stage
+
+
+@_as_written
 class Stage:
     """A stage of a Func under a schedule: what directives are said of. `v`, `outer`, ... are Vars or names.
 

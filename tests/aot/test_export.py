@@ -225,6 +225,8 @@ def test_what_a_call_from_python_refuses_is_refused_with_its_reason(tmp_path: Pa
             function(given, out=out)
     with pytest.raises(TypeError, match="format 'i'"):
         function(image.astype(np.int32))
+    with pytest.raises(TypeError, match="'img' is of type list, and an array is needed"):
+        function(image.tolist())
     assert np.asarray(function(image[:2])).shape == (0, 9)
     assert np.array_equal(np.asarray(function(image[1:, 1:])), sx.compile(blur())(image[1:, 1:]))
 

@@ -447,7 +447,7 @@ DefinitionError: `f` is read before it is defined
   program.py:3
      3 | f[x] += 1
        | ^^^^ here
-  hint: an update needs f[...] = 0 first; a recurrence a start value or a declared dtype""",
+  hint: f[...] = ... comes before updates and readers; a recurrence needs a start value or dtype=""",
     ),
     (
         "plus-equals without a start, with a declared type",
@@ -954,6 +954,33 @@ DefinitionError: an output is named twice
      4 | freeze((f, f))
        | ^^^^^^^^^^^^^^ here""",
     ),
+    (
+        "a type before the value",
+        r"""
+x, a = sx.Var("x"), sx.Input("a", sx.uint8, 1)
+f = sx.Func("f")
+f[x] = sx.cast(sx.int32, a[x]) + 1
+""",
+        r"""
+DefinitionError: `cast` takes the value first, then the type
+  program.py:3
+     3 | f[x] = sx.cast(sx.int32, a[x]) + 1
+       |        ^^^^^^^^^^^^^^^^^^^^^^^ here
+  hint: sx.cast(value, sx.int32)""",
+    ),
+    (
+        "a value for a type",
+        r"""
+x, a = sx.Var("x"), sx.Input("a", sx.uint8, 1)
+f = sx.Func("f", dtype=a[x])
+""",
+        r"""
+DefinitionError: stax has no scalar type for <uint8 a[x]>
+  program.py:2
+     2 | f = sx.Func("f", dtype=a[x])
+       |     ^^^^^^^^^^^^^^^^^^^^^^^^ here
+  hint: types are sx.uint8, sx.float32, ... or NumPy's""",
+    ),
 ]
 
 
@@ -975,3 +1002,9 @@ def test_a_use_as_a_plain_value_is_a_type_error_too() -> None:
     with pytest.raises(TypeError, match="no truth"):
         bool(sx.Var("x") > 3)
     assert issubclass(sx.errors.SymbolicValueError, DefinitionError)
+
+
+def test_numpys_way_to_convert_is_answered_with_staxs() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'astype'; sx.cast\(value, dtype\) converts"):
+        sx.Input("a", sx.uint8, 1)[sx.Var("x")].astype(sx.int32)  # pyright: ignore[reportAttributeAccessIssue]
+    assert not hasattr(sx.Var("x"), "shape")

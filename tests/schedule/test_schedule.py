@@ -94,6 +94,10 @@ def test_options_that_are_none_leave_the_schedule_as_it_was(program):
         s["out"].vectorize("y", 4, upto=8)
     with pytest.raises(ScheduleError, match="up to an int from 1"):
         s["out"].vectorize("y", upto=0)
+    with pytest.raises(ScheduleError, match="tile is written tile\\("):
+        s["out"].tile("y", "x", "yo", "xo", "yi", "xi", 8, 8)
+    with pytest.raises(ScheduleError, match="split is written split\\("):
+        s["out"].split("y", factor=8)
     assert s.lines == ()
 
 
