@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections import Counter
@@ -20,7 +21,8 @@ MOST_AIMED = 4000
 
 
 def main() -> int:
-    """Run and report; 1 where anything differed, failed or died."""
+    """Run and report; 1 where anything differed, failed or died. An interrupt ends the run, and it is reported."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--programs", type=int, default=300)
     parser.add_argument("--schedules", type=int, default=3)

@@ -352,7 +352,8 @@ def run(
 ) -> Outcome:  # fmt: skip
     """Return what became of a program under the default schedule and `schedules - 1` random ones.
 
-    Directives whose words are `enough` seen already are not judged again.
+    Directives whose words are `enough` seen already are not judged again. Of a program with an aim, the schedules that
+    have that word are run.
     """
     outcome = Outcome(drawn.seed, aim=drawn.aim)
     clock = _Clock(outcome.seconds)
@@ -380,6 +381,8 @@ def run(
             rng = Random(f"schedule {drawn.seed} {k}")
             lines: tuple[Line, ...] = ()
             current = f"schedule {k} (drawing)"
+            if drawn.aim and not k:
+                continue
             if k:
                 lines = draw_lines(
                     rng,
@@ -392,6 +395,8 @@ def run(
                     drawn.aim,
                 )
             clock("draw schedule")
+            if drawn.aim and all(_word(lines, at) != drawn.aim for at in range(len(lines))):
+                continue
             current = "\n".join(str(Schedule.of(built.pipeline, lines)).splitlines()[2:]) if lines else "default"
             kernel, legal, program, texts = kernel_of(built, lines)
             clock("prove and lower")
