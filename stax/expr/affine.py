@@ -186,7 +186,9 @@ class Algebra:
         gap = a - b
         if not gap.terms:
             return (a if gap.const < 0 else b) if op is BinaryOp.MIN else (a if gap.const > 0 else b)
-        shift = 0 if self._is_wild(a) or self._is_wild(b) else min(a.const, b.const)
+        shift = min(a.const, b.const)
+        if any(map(self._is_wild, (a, b, a - shift, b - shift))):
+            shift = 0
         parts = {*self.arms(op, a - shift), *self.arms(op, b - shift)}
         ordered = sorted(parts, key=lambda p: (p.terms, p.const))
         kept = [p for p in ordered if not any(self._beaten(op, p, q) for q in ordered)]
@@ -196,7 +198,10 @@ class Algebra:
         return (self.of(total) if len(kept) == 1 else self._leaf(total)) + shift
 
     def arms(self, op: BinaryOp, a: Affine) -> list[Affine]:
-        """Return the arms of `a` where it is a constant more than one `op`, a minimum or a maximum; else `a` alone."""
+        """Return the arms of `a` where it is a constant more than one `op`, a minimum or a maximum; else `a` alone.
+
+        It stays whole, too, where 64 bits may not hold the constant more than one of the arms.
+        """
         if len(a.terms) == 1 and a.terms[0][1] == 1:
             arms: list[Affine] = []
             stack = [self._atoms[a.terms[0][0]]]
@@ -206,7 +211,7 @@ class Algebra:
                         stack += [left, right]
                     case other:
                         arms.append(self.of(other) + a.const)
-            return arms
+            return [a] if a.const and any(map(self._is_wild, arms)) else arms
         return [a]
 
     def _beaten(self, op: BinaryOp, p: Affine, q: Affine) -> bool:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
+
+from stax.dtypes import int64
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval, Prover
+from stax.expr.evaluate import evaluate
+from stax.expr.nodes import INDEX, Cast, Expr, Local, Read
+from stax.expr.show import show
 
 
 def test_what_is_proved_holds_at_every_value() -> None:
@@ -50,3 +56,41 @@ def test_an_extreme_waits_for_what_cancels_it() -> None:
     prover = Prover(algebra, {"x": Interval(Affine(0), runs - 1)})
     assert prover.less_equal(Affine(16), most - algebra.of(x) * 16)
     assert not prover.less_equal(Affine(17), most - algebra.of(x) * 16)
+
+
+def test_the_normal_form_of_clamped_data_wraps_where_what_it_stands_for_does() -> None:
+    """Sums, minima and maxima of a position `n` and of `v`, which is any of 64 bits: 2**63 - 1 plus 1 is no sum."""
+    draw = random.Random(2)
+    v, n = Cast(INDEX, Read(int64, "v", ())), build.local("n")
+    most = 2**63 - 1
+    given = {
+        "v": np.array([-most - 1, -most, -most + 6, -7, -1, 0, 1, 3, 9, most - 6, most - 1, most]),
+        "n": np.arange(12),
+    }
+
+    def some(depth: int) -> Expr:
+        if depth == 0 or draw.random() < 0.15:
+            return draw.choice((v, v, n, build.index(draw.randint(-5, 5))))
+        match draw.choice(("add", "sub", "min", "max", "min", "max", "both")):
+            case "add":
+                return build.add(some(depth - 1), draw.randint(-5, 5))
+            case "sub":
+                return build.sub(some(depth - 1), n)
+            case "min":
+                return build.minimum(some(depth - 1), some(depth - 1))
+            case "max":
+                return build.maximum(some(depth - 1), some(depth - 1))
+            case _:
+                return build.maximum(build.minimum(some(depth - 1), draw.randint(0, 6)), draw.randint(-6, 0))
+
+    for _ in range(4000):
+        before = some(4)
+        after = Algebra().simplify(before)
+
+        def leaf(node: Expr) -> np.ndarray:
+            assert isinstance(node, Local | Read)
+            return given[node.name if isinstance(node, Local) else node.source]
+
+        with np.errstate(over="ignore"):
+            found, wanted = evaluate([after, before], leaf)
+        assert (found == wanted).all(), f"{show(before)} is not {show(after)}"
