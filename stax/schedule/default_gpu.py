@@ -44,7 +44,7 @@ from stax.schedule.transform import ordered
 
 LINE = 1024
 ROW = 256
-ROWS = 4
+ROWS, COLUMNS = 4, 512
 CHUNK = 1024
 CHEAP = 12
 MOST_COPIED = 256
@@ -314,7 +314,7 @@ class _Blocks(Default):
             return [Parallel(x, LINE), Vectorize(f"{x}.in")]
         y = outer[-1]
         made[-1] = Parallel(y, ROWS)
-        made += [Parallel(x, ROW), Reorder((y, x, f"{y}.in", f"{x}.in"))]
+        made += [Parallel(x, COLUMNS), Reorder((y, x, f"{y}.in", f"{x}.in"))]
         return [*made, Vectorize(f"{y}.in"), Vectorize(f"{x}.in")]
 
     def _recurrence_loops(self, f: Func, lanes: int, moved: list[tuple[str, ...]]) -> list[Directive]:
