@@ -25,6 +25,9 @@ from stax.source import Span
 
 Box = tuple[Interval, ...]
 
+NO_CELLS = Interval(Affine(0), Affine(-1))
+"""What a Func that nothing reads is computed over, in each dim."""
+
 
 @dataclass(frozen=True, slots=True)
 class RegionCheck:
@@ -186,7 +189,7 @@ class _Inference:
             self._ask_each_other(funcs)
         needed = [f for f in funcs if not self._is_unread(f)]
         for f in funcs:
-            self.boxes[f.name] = tuple(Interval(Affine(0), Affine(-1)) for _ in f.dims)
+            self.boxes[f.name] = (NO_CELLS,) * len(f.dims)
         for f in needed:
             self._box(f)
         for f in needed:
@@ -409,7 +412,7 @@ def box_of(context: Context, f: Func, asked: Sequence[Interval | None], prover: 
     """
     output = f.name in context.pipeline.outputs
     if not output and all(a is None for a in asked) and not _is_read(context, f):
-        return tuple(Interval(Affine(0), Affine(-1)) for _ in f.dims)
+        return (NO_CELLS,) * len(f.dims)
     box: list[Interval] = []
     for d, dim in enumerate(f.dims):
         wanted = asked[d]

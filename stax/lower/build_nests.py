@@ -19,7 +19,7 @@ from dataclasses import replace
 from stax.algorithm.domain import inner_values
 from stax.algorithm.nodes import MARK, Func, Update, origin_name, part_name
 from stax.bounds.accesses import NOTHING, Fact, Facts, contexts, domain_facts
-from stax.bounds.infer import output_interval, stage_ranges
+from stax.bounds.infer import NO_CELLS, Box, output_interval, stage_ranges
 from stax.bounds.interval import Bounder
 from stax.dtypes import bool_, int64
 from stax.errors import InternalError
@@ -92,11 +92,7 @@ class _Builder:
         for fetch in legal.fetches:
             self.fetched.setdefault((fetch.stage, fetch.depth), []).append(fetch)
         self.shared = {ref.func: t for t in legal.together for ref in (t.host, *(at for at, _ in t.guests))}
-        self.unread = {
-            name
-            for name, placed in legal.placed.items()
-            if any(i.lo == Affine(0) and i.hi == Affine(-1) for i in placed.box)
-        }
+        self.unread = {name for name, placed in legal.placed.items() if NO_CELLS in placed.box}
         self.copies = 0
         self.copied = {n for n in legal.pipeline.outputs if self._own_box(n) != legal.placed[n].kept}
 
@@ -458,24 +454,11 @@ class _Builder:
 
         All reads have `inside` as one, which says that the point is asked for.
         """
-        context = self.legal.regions.context
         always = self._always(f, stage)
         masks: dict[int, tuple[Expr, ...]] = {}
-        ranges = stage_ranges(
-            f, stage, dict(zip(f.dims, self.legal.placed[f.name].box, strict=True)), self.algebra, context.at_least
-        )
-        bounder = context.bounder(ranges, Prover(self.algebra, {}, context.at_least))
         # What is read was bounded over all of the Func, and again where it is computed: either may have narrowed it.
-        everywhere = context.bounder(
-            stage_ranges(
-                f,
-                stage,
-                dict(zip(f.dims, self.legal.regions.boxes[f.name], strict=True)),
-                self.algebra,
-                context.at_least,
-            ),
-            Prover(self.algebra, {}, context.at_least),
-        )
+        boxes = dict.fromkeys((self.legal.placed[f.name].box, self.legal.regions.boxes[f.name]))
+        bounders = [self._bounder(f, stage, box) for box in boxes]
         held = contexts(roots, always, self.algebra)
         # What a condition reads itself is read whether it holds or not.
         asked = contexts(() if update is None or update.where is None else (update.where,), NOTHING, self.algebra)
@@ -483,7 +466,7 @@ class _Builder:
             known = NOTHING if at in asked else always
             if isinstance(node, Read) and facts - known:
                 index = [self.algebra.of(i) for i in node.index]
-                if any(b.tightens(i, facts) for b in (bounder, everywhere) for i in index):
+                if any(b.tightens(i, facts) for b in bounders for i in index):
                     masks[id(node)] = self._conditions(facts - known)
                 elif any(not i.terms for i in index):
                     masks[id(node)] = self._conditions(self._of_sizes(facts - known))
@@ -501,11 +484,17 @@ class _Builder:
                 assert isinstance(fresh, Read)
                 mask = tuple(self._renamed(m, env) for m in masks.get(id(node), ()))
                 new[id(node)] = self._load(fresh, (*mask, *inside), place)
-            elif (beyond := self._beyond(node, bounder)) is not None:
+            elif (beyond := self._beyond(node, bounders[0])) is not None:
                 new[id(node)] = _wrapped(fresh, beyond)
             else:
                 new[id(node)] = _leaf(fresh, env)
         return simplify_all([new[id(root)] for root in roots])
+
+    def _bounder(self, f: Func, stage: int, box: Box) -> Bounder:
+        """Return what finds intervals in a stage of `f` that is computed over `box`."""
+        context = self.legal.regions.context
+        ranges = stage_ranges(f, stage, dict(zip(f.dims, box, strict=True)), self.algebra, context.at_least)
+        return context.bounder(ranges, Prover(self.algebra, {}, context.at_least))
 
     def _beyond(self, node: Expr, bounder: Bounder) -> int | None:
         """Return by how much `left` of a remainder `left % n` goes beyond the `n` positions; None where it is not seen.

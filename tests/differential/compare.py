@@ -376,14 +376,12 @@ def run(
             for name, words in drawn.words.items():
                 for word in words if any(f.name == name for f in built.pipeline.funcs) else ():
                     outcome.drawn[word] = outcome.drawn.get(word, 0) + 1
-        for k in range(schedules):
+        for k in range(1 if drawn.aim else 0, schedules):
             if only is not None and k != only:
                 continue
             rng = Random(f"schedule {drawn.seed} {k}")
             lines: tuple[Line, ...] = ()
             current = f"schedule {k} (drawing)"
-            if drawn.aim and not k:
-                continue
             if k:
                 lines = draw_lines(
                     rng,

@@ -40,9 +40,8 @@ def draw_lines(
 ) -> tuple[Line, ...]:  # fmt: skip
     """Return the lines of a legal schedule; `shapes` are those of the outputs that a call will ask for.
 
-    With `recurrences`, they are mostly of the words for these; with `aim`, of that word.
-    The Funcs `whole` are sums of whole numbers, kept as
-    floats: in any order they come to the same, so that those sums alone may be taken in another.
+    With `recurrences`, they are mostly of the words for these; with `aim`, of that word. The Funcs `whole` are sums of
+    whole numbers, kept as floats: in any order they come to the same, so that those sums alone may be taken in another.
     """
     schedule = Schedule(pipeline)
     stored = {f.name for f in prove(pipeline, (), regions).pipeline.funcs}
