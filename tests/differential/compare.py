@@ -432,17 +432,22 @@ def run(
 def _count_directives(
     rng: Random, built: Built, lines: Sequence[Line], program: Program, outcome: Outcome, enough: frozenset[str]
 ) -> None:
-    """Count the directives of a schedule, one for each word and some words, as seen if the loops are others without."""
+    """Count the directives of a schedule, one for each word and some words, as seen if the loops are others without.
+
+    The word that the schedule aims at is among them.
+    """
     text = show_loops(program)
     places: dict[str, list[int]] = {}
     for k in range(len(lines)):
         word = f"directive {is_counted(lines, k) or _word(lines, k)}"
         if word not in enough:
             places.setdefault(word, []).append(k)
-    for word in rng.sample(sorted(places), min(len(places), MOST_JUDGED)):
+    aimed = [w for w in places if w == f"directive {outcome.aim}"]
+    others = sorted(places.keys() - aimed)
+    for word in aimed + rng.sample(others, min(len(others), MOST_JUDGED - len(aimed))):
         outcome.drawn[word] = outcome.drawn.get(word, 0) + 1
         at = rng.choice(places[word])
-        rest = [line for k, line in enumerate(lines) if k != at]
+        rest = [line for line in lines if line != lines[at]]
         try:
             other = show_loops(lower(prove(built.pipeline, rest, built.regions)))
         except StaxError:

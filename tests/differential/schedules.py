@@ -201,15 +201,15 @@ def _aimed(
     ref = StageRef(f.name, rng.randint(0, len(f.updates)))
     loops = [loop.name for loop in schedule.nest(ref).loops]
     others = _readers(pipeline, f.name)
-    return _rarer(rng, pipeline, schedule, f, ref, loops, others, fresh, shapes, stored, OF_STORED[aim])
+    return _rarer(rng, pipeline, schedule, f, ref, loops, others, fresh, shapes, stored, OF_STORED[aim], aim)
 
 
 def _rarer(
     rng: Random, pipeline: Pipeline, schedule: Schedule, f: Func, ref: StageRef, loops: list[str],
     others: list[StageRef], fresh: str, shapes: Mapping[str, tuple[int, ...]], stored: set[str],
-    aim: str = "",
+    word: str = "", aim: str = "",
 ) -> list[Line]:  # fmt: skip
-    """Return lines with a word that only some programs have a place for, or with `aim`."""
+    """Return lines with a word that only some programs have a place for, or with `word`, of the kind of `aim`."""
 
     def said(word: str, *args: object, at: StageRef = ref, **named: object) -> Line:
         return Line(at, make(word, args, named))  # type: ignore[arg-type]
@@ -220,7 +220,7 @@ def _rarer(
     if not output and f.dims and others:
         words += ["layout", "layout", *["memory"] * 5, "hoist", "hoist", "round_up", "fold"]
         words += ["inline", "inline"] if not f.updates and f.name in stored else []
-    word = aim or rng.choice(words)
+    word = word or rng.choice(words)
     v = rng.choice(loops) if loops else ""
     if not loops and word in ("partition", "upto", "prefetch", "skew", "reverse", "compute_with", "round_up"):
         return []
@@ -261,7 +261,8 @@ def _rarer(
                 said("layout", order, pad=rng.choice((1, 2, 8)), at=place, **more),
             ]
         case "memory":
-            kind = rng.choice(("heap", "heap", "stack", "stack", "register", "register", "register"))
+            kinds = ("heap", "heap", "stack", "stack", "register", "register", "register")
+            kind = aim.removeprefix("memory ") or rng.choice(kinds)
             near = kind != "heap" and rng.random() < 0.9
             kept = _cells(rng, schedule, f, others) if near else _kept(rng, schedule, f, others)
             return [*kept, said("memory", kind, at=place)]
