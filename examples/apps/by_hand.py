@@ -287,13 +287,18 @@ def compiled(options: argparse.Namespace) -> bool:
 
 
 def build(options: argparse.Namespace) -> bool:
-    """Print the CPU seconds from the definition of an app to its first result at the small size."""
+    """Print the CPU seconds from the definition of an app to its first result at the small size.
+
+    LLVM is loaded before, as it is with Halide's import.
+    """
     apps = _apps()
     params = apps[options.app].params("small")
     inputs = apps[options.app].make(params)
     if options.system == "halide":
         import halide_suite as suite
     else:
+        import llvmlite.binding  # noqa: F401
+
         from examples.apps import stax_suite as suite
         from stax.runtime.pool import pool
 

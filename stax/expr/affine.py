@@ -102,10 +102,19 @@ class Algebra:
         self._atoms: dict[int, Expr] = {}
         self._spans: dict[int, tuple[float, float]] = {}
         self._memo: dict[int, tuple[Expr, Affine]] = {}
+        self._names: dict[int, frozenset[str]] = {}
+        self._exprs: dict[Affine, Expr] = {}
 
     def atom(self, number: int) -> Expr:
         """Return the expression of an atom, of dtype `index`."""
         return self._atoms[number]
+
+    def names(self, number: int) -> frozenset[str]:
+        """Return the names of the Vars and Locals in an atom."""
+        if number not in self._names:
+            found = postorder((self._atoms[number],))
+            self._names[number] = frozenset(e.name for e in found if isinstance(e, Var | Local))
+        return self._names[number]
 
     def of(self, expr: Expr) -> Affine:
         """Return the sum of the integer expression `expr`.
@@ -131,6 +140,11 @@ class Algebra:
 
     def expr(self, affine: Affine) -> Expr:
         """Return `affine` as an expression of dtype `index`: positive terms first."""
+        if affine not in self._exprs:
+            self._exprs[affine] = self._made(affine)
+        return self._exprs[affine]
+
+    def _made(self, affine: Affine) -> Expr:
         total: Expr | None = None
         for number, factor in sorted(affine.terms, key=lambda t: t[1] < 0):
             term = build.mul(self._atoms[number], abs(factor))
@@ -418,7 +432,7 @@ class Prover:
                     return (1, -self._order(name))
                 case Size() | Param() | Ramp() | Cast() | Local() | Var():
                     return (2, term[0])
-                case Binary(op=BinaryOp.FLOORDIV) if self._late and self._rigid(atom):
+                case Binary(op=BinaryOp.FLOORDIV) if self._late and self._rigid(term[0]):
                     return (2, term[0])
                 case _:
                     return (0, -term[0])
@@ -427,12 +441,12 @@ class Prover:
 
     def _has_rigid(self, a: Affine) -> bool:
         """Return whether `a` is of a quotient that no name moves and of something that one does."""
-        atoms = [self._algebra.atom(t) for t, _ in a.terms]
-        rigid = [isinstance(e, Binary) and e.op is BinaryOp.FLOORDIV and self._rigid(e) for e in atoms]
+        atoms = [(t, self._algebra.atom(t)) for t, _ in a.terms]
+        rigid = [isinstance(e, Binary) and e.op is BinaryOp.FLOORDIV and self._rigid(t) for t, e in atoms]
         return any(rigid) and not all(rigid)
 
-    def _rigid(self, atom: Expr) -> bool:
-        return not any(isinstance(e, Var | Local) and e.name in self._ranges for e in postorder((atom,)))
+    def _rigid(self, number: int) -> bool:
+        return self._algebra.names(number).isdisjoint(self._ranges)
 
     def _order(self, name: str) -> int:
         return next(k for k, other in enumerate(self._ranges) if other == name)

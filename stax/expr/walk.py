@@ -57,6 +57,10 @@ def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """Return `expr` made of `new` instead; `expr` itself where nothing differs. dtype and axes are kept."""
     if all(a is b for a, b in zip(children(expr), new, strict=True)):
         return expr
+    return _made_of(expr, new)
+
+
+def _made_of(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     match expr:
         case Const() | Var() | Param() | Size() | Local() | Ramp():
             return expr
@@ -92,8 +96,12 @@ def postorder(roots: Iterable[Expr]) -> list[Expr]:
                 out.append(node)
             elif id(node) not in seen:
                 seen.add(id(node))
-                stack.append((node, True))
-                stack += [(child, False) for child in reversed(children(node)) if id(child) not in seen]
+                below = children(node)
+                if below:
+                    stack.append((node, True))
+                    stack += [(child, False) for child in reversed(below) if id(child) not in seen]
+                else:
+                    out.append(node)
     return out
 
 
@@ -102,7 +110,10 @@ def rewrite_all(roots: Iterable[Expr], rule: Callable[[Expr], Expr]) -> tuple[Ex
     kept = tuple(roots)
     new: dict[int, Expr] = {}
     for node in postorder(kept):
-        new[id(node)] = rule(with_children(node, tuple(new[id(c)] for c in children(node))))
+        below = children(node)
+        made = tuple([new[id(c)] for c in below])
+        same = all([a is b for a, b in zip(below, made, strict=True)])
+        new[id(node)] = rule(node if same else _made_of(node, made))
     return tuple(new[id(root)] for root in kept)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stax.algorithm.nodes import Func
 from stax.bounds.infer import Context, stage_ranges
+from stax.bounds.interval import Bounder
 from stax.expr.affine import Interval, Prover, Ranges
 from stax.schedule.directives import StageRef
 from stax.schedule.legal import Level, Placed
@@ -14,6 +15,8 @@ from stax.schedule.points import Points
 
 Path = tuple[tuple[StageRef, int], ...]
 """The loops around something, outermost first: each a stage and the place of a loop in its nest."""
+Loops = tuple[tuple[str, Interval], ...]
+"""Loops, outermost first: their variables, and what these count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Within:
     placed: Mapping[str, Placed]
     paths: Mapping[str, Path]
     points: Mapping[StageRef, Points]
+    _bounders: dict[Loops, Bounder] = field(default_factory=dict[Loops, Bounder])
 
     def path(self, level: Level | None) -> Path:
         """Return the loops around a level."""
@@ -59,9 +63,16 @@ class Within:
         """Return `found` over all iterations of the loops `inner`."""
         names = list(inner)
         for k in reversed(range(len(names))):
-            prover = Prover(self.context.algebra, {**outer, **{n: inner[n] for n in names[:k]}}, self.context.at_least)
-            bounder = self.context.bounder({names[k]: inner[names[k]]}, prover)
+            bounder = self._bounder(names[k], inner[names[k]], {**outer, **{n: inner[n] for n in names[:k]}})
             lo = None if found.lo is None else bounder.interval(found.lo, frozenset()).lo
             hi = None if found.hi is None else bounder.interval(found.hi, frozenset()).hi
             found = Interval(lo, hi)
         return found
+
+    def _bounder(self, name: str, interval: Interval, around: Ranges) -> Bounder:
+        """Return what finds intervals over a loop inside others, the same one for the same loops."""
+        key = (*around.items(), (name, interval))
+        if key not in self._bounders:
+            prover = Prover(self.context.algebra, around, self.context.at_least)
+            self._bounders[key] = self.context.bounder({name: interval}, prover)
+        return self._bounders[key]

@@ -5,8 +5,8 @@ before                                     after
         g[x] = a[max(x - 1, 0)]                for x in 1 +: n - 1: g[x] = a[x - 1]
 
 A parallel loop is not cut: its body gets an `if`. Short ends keep their conditions. A loop marked `cut` is cut all the
-same, parallel or not, and its ends too. The last part of a vectorised loop
-that does not fill its lanes runs serially.
+same, parallel or not, and its ends too. The last part of a vectorised loop that does not fill its lanes runs serially,
+and loops right around it are not unrolled there: many copies of what seldom runs.
 
 Needs: `tidy_loops`. Gives: the same program; VECTOR and UNROLL loops have constant extents, others became serial.
 """
@@ -130,7 +130,9 @@ class _Cutter:
         return self._three(plain, first, last, lo, hi, scope, done | set(found))
 
     def _fixed(self, loop: For) -> For:
-        """Return `loop`, serial where its extent must be constant and is not."""
+        """Return `loop`, serial where its extent must be constant and is not, or where its copies would be of loops."""
+        if loop.kind is LoopKind.UNROLL and _has_open_lanes(loop.body):
+            return replace(loop, kind=LoopKind.SERIAL)
         if loop.masked and loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and loop.width is not None:
             return loop
         open_end = loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and build.integer(loop.extent) is None
@@ -425,6 +427,17 @@ class _Cutter:
                     deciding.append(node)
             known = self._seen[id(root)] = (root, len(order), deciding)
         return known[1], known[2]
+
+
+def _has_open_lanes(stmt: Stmt) -> bool:
+    """Return whether lanes right inside `stmt`, copies and branches apart, will be loops, as they may not be full."""
+    match stmt:
+        case For(kind=LoopKind.VECTOR, masked=masked, extent=extent):
+            return not masked and build.integer(extent) is None
+        case For(kind=kind):
+            return kind is LoopKind.UNROLL and _has_open_lanes(stmt.body)
+        case _:
+            return any(_has_open_lanes(s) for s in children_of(stmt))
 
 
 def _within(stmt: Stmt, inner: str | None) -> Iterator[tuple[Stmt, str | None]]:
