@@ -108,7 +108,7 @@ def _all(
                 directives.update(result.refusals)
                 drawn.update(result.drawn)
                 seen.update(result.seen)
-                attempts.update(result.attempts)
+                attempts.update({} if fill and result.aim else result.attempts)
                 seconds.update(result.seconds)
                 if result.status == "refused":
                     refused[result.message] += 1
@@ -127,7 +127,7 @@ def _all(
         print(f"  {n:5d}  {message[:140]}")
     tried = max(1, attempts.total())
     shares = ", ".join(f"{attempts[w]} {w} ({100 * attempts[w] // tried} %)" for w in ("accepted", "illegal", "unfit"))
-    print(f"{attempts.total()} schedules drawn, directive by directive: {shares}")
+    print(f"{attempts.total()} drawn schedules{', without the aimed ones' if fill else ''}: {shares}")
     print("directives refused: " + ", ".join(f"{word} {n}" for word, n in directives.most_common()))
     if times:
         print("seconds: " + ", ".join(f"{what} {s:.0f}" for what, s in seconds.most_common()))

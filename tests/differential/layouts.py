@@ -13,7 +13,7 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-40, 65504.0, 2
 
 
 def numbers(rng: Random, dtype: str, count: int) -> np.ndarray:
-    """Return `count` values: small ones, all there are, or special ones."""
+    """Return `count` values: small ones, all there are, special ones, or about halfway between two float16."""
     made = np.random.default_rng(rng.randrange(2**32))
     kind = as_dtype(dtype).dtype
     if kind.kind == "b":
@@ -27,6 +27,10 @@ def numbers(rng: Random, dtype: str, count: int) -> np.ndarray:
             found[at] = made.choice(np.array(SPECIAL), int(at.sum()))
         elif rng.random() < 0.2:
             found = found * 10.0 ** made.integers(-20, 20, count)
+        elif rng.random() < 0.4:
+            near = found.astype(np.float16)
+            halfway = (near.astype(np.float64) + np.nextafter(near, np.float16(np.inf))) / 2
+            found = halfway * (1 + made.integers(-1, 2, count) * 2.0**-40)
         with np.errstate(all="ignore"):
             return found.astype(kind)
     info = np.iinfo(kind)
