@@ -96,7 +96,7 @@ def _in_sums(part: Expr, f: Func, algebra: Algebra) -> list[Fact]:
     out: list[Fact] = []
     while found:
         one = found.pop()
-        moved = [(n, k) for n, k in one.terms if not isinstance(algebra.atom(n), Var) and names((algebra.atom(n),))]
+        moved = [(n, k) for n, k in one.terms if not isinstance(algebra.atom(n), Var) and algebra.names(n)]
         if not moved:
             out.append(Fact(one))
             continue

@@ -32,7 +32,7 @@ from stax.expr.nodes import (
 )  # fmt: skip
 from stax.expr.number import Numbering
 from stax.expr.value_range import of_dtype, value_ranges
-from stax.expr.walk import children, postorder, with_children
+from stax.expr.walk import children, names, with_children
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,7 @@ class Algebra:
     def names(self, number: int) -> frozenset[str]:
         """Return the names of the Vars and Locals in an atom."""
         if number not in self._names:
-            found = postorder((self._atoms[number],))
-            self._names[number] = frozenset(e.name for e in found if isinstance(e, Var | Local))
+            self._names[number] = frozenset(names((self._atoms[number],)))
         return self._names[number]
 
     def of(self, expr: Expr) -> Affine:

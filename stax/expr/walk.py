@@ -57,10 +57,6 @@ def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """Return `expr` made of `new` instead; `expr` itself where nothing differs. dtype and axes are kept."""
     if all(a is b for a, b in zip(children(expr), new, strict=True)):
         return expr
-    return _made_of(expr, new)
-
-
-def _made_of(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     match expr:
         case Const() | Var() | Param() | Size() | Local() | Ramp():
             return expr
@@ -110,10 +106,7 @@ def rewrite_all(roots: Iterable[Expr], rule: Callable[[Expr], Expr]) -> tuple[Ex
     kept = tuple(roots)
     new: dict[int, Expr] = {}
     for node in postorder(kept):
-        below = children(node)
-        made = tuple([new[id(c)] for c in below])
-        same = all([a is b for a, b in zip(below, made, strict=True)])
-        new[id(node)] = rule(node if same else _made_of(node, made))
+        new[id(node)] = rule(with_children(node, tuple([new[id(c)] for c in children(node)])))
     return tuple(new[id(root)] for root in kept)
 
 

@@ -20,7 +20,7 @@ from stax.algorithm.nodes import MARK
 from stax.bounds.interval import Bounder, plain_read
 from stax.expr import build
 from stax.expr.affine import Affine, Algebra, Interval
-from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Local, Select
+from stax.expr.nodes import INDEX, Binary, BinaryOp, Expr, Load, Select
 from stax.expr.walk import children, names, postorder
 from stax.loops.nodes import Allocate, Block, For, If, Let, LoopKind, Prefetch, Program, Stmt, Store, Timed
 from stax.loops.walk import as_block, copy_with_fresh_names, expressions, statements, substitute
@@ -131,18 +131,13 @@ class _Cutter:
 
     def _fixed(self, loop: For) -> For:
         """Return `loop`, serial where its extent must be constant and is not, or where its copies would be of loops."""
-        if loop.kind is LoopKind.UNROLL and _has_open_lanes(loop.body):
-            return replace(loop, kind=LoopKind.SERIAL)
-        if loop.masked and loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and loop.width is not None:
-            return loop
-        open_end = loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and build.integer(loop.extent) is None
-        return replace(loop, kind=LoopKind.SERIAL, width=loop.width) if open_end else loop
+        of_loops = loop.kind is LoopKind.UNROLL and _has_open_lanes(loop.body)
+        return replace(loop, kind=LoopKind.SERIAL) if of_loops or _is_open(loop) else loop
 
     def _is_partial(self, loop: For) -> bool:
         """Return whether the lanes of `loop` may not fill a vector, and its body is small enough for one more copy."""
         wide = loop.kind is LoopKind.VECTOR and loop.width is not None and loop.width > NARROW
-        open_end = wide and build.integer(loop.extent) is None and not (loop.carries or loop.masked)
-        return open_end and self.weight(loop) <= MOST_NODES_AGAIN
+        return wide and not loop.carries and _is_open(loop) and self.weight(loop) <= MOST_NODES_AGAIN
 
     def _in_eights(self, loop: For, scope: Scope) -> Block:
         """Return the lanes that do not fill a vector in runs of eight, and the rest one by one."""
@@ -337,8 +332,7 @@ class _Cutter:
         return self.algebra.divided(rest, -slope) + 1
 
     def _names(self, a: Affine) -> set[str]:
-        found = postorder(self.algebra.atom(n) for n, _ in a.terms)
-        return {node.name for node in found if isinstance(node, Local)}
+        return {name for n, _ in a.terms for name in self.algebra.names(n)}
 
     def _gaps(self, body: Block) -> list[Affine]:
         """Return sums that are >= 0 where a condition is settled the way that makes code plain."""
@@ -429,11 +423,17 @@ class _Cutter:
         return known[1], known[2]
 
 
+def _is_open(loop: For) -> bool:
+    """Return whether `loop` is of lanes or copies that must be of a constant number, and are not."""
+    masked = loop.masked and loop.width is not None
+    return loop.kind in (LoopKind.VECTOR, LoopKind.UNROLL) and build.integer(loop.extent) is None and not masked
+
+
 def _has_open_lanes(stmt: Stmt) -> bool:
     """Return whether lanes right inside `stmt`, copies and branches apart, will be loops, as they may not be full."""
     match stmt:
-        case For(kind=LoopKind.VECTOR, masked=masked, extent=extent):
-            return not masked and build.integer(extent) is None
+        case For(kind=LoopKind.VECTOR):
+            return _is_open(stmt)
         case For(kind=kind):
             return kind is LoopKind.UNROLL and _has_open_lanes(stmt.body)
         case _:

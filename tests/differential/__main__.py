@@ -108,7 +108,8 @@ def _all(
                 directives.update(result.refusals)
                 drawn.update(result.drawn)
                 seen.update(result.seen)
-                attempts.update({} if fill and result.aim else result.attempts)
+                if not (fill and result.aim):
+                    attempts.update(result.attempts)
                 seconds.update(result.seconds)
                 if result.status == "refused":
                     refused[result.message] += 1

@@ -442,9 +442,9 @@ def _count_directives(
         word = f"directive {is_counted(lines, k) or _word(lines, k)}"
         if word not in enough:
             places.setdefault(word, []).append(k)
-    aimed = [w for w in places if w == f"directive {outcome.aim}"]
+    aimed = places.keys() & {f"directive {outcome.aim}"}
     others = sorted(places.keys() - aimed)
-    for word in aimed + rng.sample(others, min(len(others), MOST_JUDGED - len(aimed))):
+    for word in (*aimed, *rng.sample(others, min(len(others), MOST_JUDGED - len(aimed)))):
         outcome.drawn[word] = outcome.drawn.get(word, 0) + 1
         at = rng.choice(places[word])
         rest = [line for line in lines if line != lines[at]]

@@ -201,15 +201,15 @@ def _aimed(
     ref = StageRef(f.name, rng.randint(0, len(f.updates)))
     loops = [loop.name for loop in schedule.nest(ref).loops]
     others = _readers(pipeline, f.name)
-    return _rarer(rng, pipeline, schedule, f, ref, loops, others, fresh, shapes, stored, OF_STORED[aim], aim)
+    return _rarer(rng, pipeline, schedule, f, ref, loops, others, fresh, shapes, stored, aim)
 
 
 def _rarer(
     rng: Random, pipeline: Pipeline, schedule: Schedule, f: Func, ref: StageRef, loops: list[str],
     others: list[StageRef], fresh: str, shapes: Mapping[str, tuple[int, ...]], stored: set[str],
-    word: str = "", aim: str = "",
+    aim: str = "",
 ) -> list[Line]:  # fmt: skip
-    """Return lines with a word that only some programs have a place for, or with `word`, of the kind of `aim`."""
+    """Return lines with a word that only some programs have a place for, or with `aim`."""
 
     def said(word: str, *args: object, at: StageRef = ref, **named: object) -> Line:
         return Line(at, make(word, args, named))  # type: ignore[arg-type]
@@ -220,7 +220,7 @@ def _rarer(
     if not output and f.dims and others:
         words += ["layout", "layout", *["memory"] * 5, "hoist", "hoist", "round_up", "fold"]
         words += ["inline", "inline"] if not f.updates and f.name in stored else []
-    word = word or rng.choice(words)
+    word = OF_STORED[aim] if aim else rng.choice(words)
     v = rng.choice(loops) if loops else ""
     if not loops and word in ("partition", "upto", "prefetch", "skew", "reverse", "compute_with", "round_up"):
         return []
